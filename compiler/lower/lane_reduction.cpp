@@ -44,6 +44,18 @@ Reducer reducer_of(const Node& node, DType dtype) {
   return r;
 }
 
+Reducer vector_reducer_of(const Graph& graph, const Node& node, const Target& target) {
+  constexpr int64_t kMinusInfinity = -0x800000;  // f32's bits, as i32: below those of all magnitudes
+  const ValueId x = node.inputs[0];
+  Reducer r = reducer_of(node, graph.dtype(x));
+  const Node* def = graph.def(x);
+  if (node.op != OpKind::k_reduce_max || graph.dtype(x) != DType::kF32 || !def || def->op != OpKind::k_abs ||
+      target.lanes_are_invocations())
+    return r;
+  r.accumulator = DType::kI32, r.identity = loop::const_int(DType::kI32, kMinusInfinity), r.of_bits = true;
+  return r;
+}
+
 LaneReduction::LaneReduction(Context& context, const Reducer& reducer, const Dim& extent, int lanes,
                              AxisKind steps, Dim times)
     : c_(context),
@@ -97,7 +109,9 @@ Stmt LaneReduction::fold(const std::function<std::vector<TermLoop>()>& loops, co
 Stmt LaneReduction::fold_axis(const loop::Buffer& all, const ValueAt& value_at, bool in_blocks) {
   auto accumulate = [&](const loop::Buffer& acc, Expr position, Expr slot) {
     std::vector<Stmt> statements;
-    Expr value = loop::cast(reducer_.accumulator, value_at(position, statements));
+    Expr value = value_at(position, statements);
+    value = reducer_.of_bits ? loop::bitcast({DType::kI32, value->type.lanes}, value)
+                             : loop::cast(reducer_.accumulator, value);
     statements.push_back(loop::store(acc, slot, loop::binary(reducer_.op, loop::load(acc, slot), value)));
     return loop::block(std::move(statements));
   };
@@ -140,7 +154,8 @@ Expr LaneReduction::result() const {
   Expr sum = loop::load(acc_, loop::ramp(index(0), 1, lanes_), lanes_);
   for (int j = 1; j < wide_; ++j)
     sum = loop::binary(reducer_.op, sum, loop::load(acc_, loop::ramp(index(j * lanes_), 1, lanes_), lanes_));
-  return loop::reduce_lanes(reducer_.op, sum);
+  sum = loop::reduce_lanes(reducer_.op, sum);
+  return reducer_.of_bits ? loop::bitcast({DType::kF32, 1}, sum) : sum;
 }
 
 Expr sums_of_lanes(std::vector<Stmt>& body, std::vector<Expr> vectors) {

@@ -9,9 +9,14 @@ struct Reducer {
   BinaryOp op = BinaryOp::k_add;
   DType accumulator = DType::kF32;
   loop::Expr identity;
+  bool of_bits = false;  // elements are f32, whose bits accumulate as i32
 };
 // Returns the reducer of a reduce node whose operand has this dtype.
 Reducer reducer_of(const Node& node, DType dtype);
+
+// Returns the same for a reduction in vectors. The largest of magnitudes is that of their bits: integers compare as floats that
+// are not negative do, NaN above all, and take one instruction where a maximum that keeps NaN takes several.
+Reducer vector_reducer_of(const Graph& graph, const Node& node, const Target& target);
 
 // Reduces an axis of `extent` elements in vectors: several vectors of accumulators per step, then one vector
 // at a time, then a tail. At the end all lanes are reduced to one. `steps`: the axis kind of the loops over
@@ -27,7 +32,7 @@ class LaneReduction {
   // it.
   using ValueAt = std::function<loop::Expr(loop::Expr position, std::vector<loop::Stmt>& statements)>;
   loop::Stmt fold(const std::function<std::vector<TermLoop>()>& loops, const ValueAt& value_at);
-  // Returns all lanes reduced to one value, in the accumulator's dtype.
+  // Returns all lanes reduced to one value, in the accumulator's dtype, or f32 where bits accumulate.
   loop::Expr result() const;
 
  private:

@@ -350,8 +350,8 @@ class ReduceLowering {
 
   // Vectors along the reduced axis `vector_axis_`.
   Stmt reduce_lanes(int lanes) {
-    LaneReduction lane_reduction(c_, reducer_, extents_[vector_axis_], lanes, AxisKind::kReduction,
-                                 turns(vector_axis_));
+    LaneReduction lane_reduction(c_, vector_reducer_of(g_, node_, c_.target), extents_[vector_axis_], lanes,
+                                 AxisKind::kReduction, turns(vector_axis_));
     std::vector<Stmt> body = lane_reduction.begin();
     body.push_back(lane_reduction.fold([&] { return reduction_loops(vector_axis_); },
                                        [&](Expr position, std::vector<Stmt>& statements) {

@@ -132,7 +132,7 @@ class RowsLowering {
   Stmt reduce(const schedule::RowStage& stage) {
     const Node& node = g_.nodes[stage.anchor];
     ValueId x = node.inputs[0];
-    LaneReduction lanes(c_, reducer_of(node, g_.dtype(x)), width_, lanes_,
+    LaneReduction lanes(c_, vector_reducer_of(g_, node, c_.target), width_, lanes_,
                         in_registers_ ? loop::AxisKind::kUnrolled : loop::AxisKind::kReduction);
     std::vector<Stmt> body = lanes.begin();
     body.push_back(lanes.fold([] { return std::vector<TermLoop>(); },
