@@ -6,7 +6,7 @@
 namespace quernel::lower {
 
 // Returns e^x, the weight of a score that is -x below the highest one, whose weight is 1. Weights below the smallest normal
-// number become 0: all of them together are less than a 2^-100 of the sum, and products with them take a hundred times as
+// number become 0: all of them together are less than 2^-100 of the sum, and products with them take a hundred times as
 // long on processors that leave such numbers to microcode (a prompt's attention on Emerald Rapids: 280 us, else 100).
 // Requires x of f32 or f64. NaN stays NaN.
 inline loop::Expr softmax_weight(const loop::Expr& x) {
