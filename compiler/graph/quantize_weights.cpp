@@ -8,6 +8,8 @@
 #include <map>
 #include <optional>
 
+#include "graph/interpret_parts.h"
+#include "graph/quantized.h"
 #include "graph/rewrite.h"
 
 namespace quernel {
@@ -16,35 +18,46 @@ namespace {
 constexpr int64_t kFewest = 1 << 12;  // elements
 constexpr int kTableBits = 8;
 
-// How the readers of a constant use it: along which dim products sum, and whether rows are taken of it.
+// How the readers of a constant use it: along which of its dims products sum, and whether rows are taken of it.
 struct Use {
-  int sum_dim = -1;
+  std::vector<char> sums;  // per dim; empty: no product reads it
+  int block_dim = -1;      // of those, the one in which blocks lie
   bool is_table = false, is_other = false;
   std::string name;  // of the first reader
 };
 
-// The dim of the constant that a product of matrices sums over, seen through `permutes`, the last first; -1 if the
-// contraction is none.
-int sum_dim_of(const Graph& graph, const Node& node, size_t operand,
-               const std::vector<const Node*>& permutes) {
+// The use of a constant as a contraction's weights, seen through `permutes`, the last first; nullopt if it is another.
+std::optional<Use> use_as_weights(const Graph& graph, const Node& node, size_t operand,
+                                  const std::vector<const Node*>& permutes) {
+  if (!reads_weights(node, operand) || graph.dtype(node.inputs[1 - operand]) != DType::kF32)
+    return std::nullopt;
   const Contraction& c = node.attributes.contraction;
-  if (c.accumulator != DType::kF32 || graph.dtype(node.inputs[1 - operand]) != DType::kF32) return -1;
-  int axis = -1;
+  const std::vector<IndexExpr>&map = operand == 0 ? c.a : c.b, &other = operand == 0 ? c.b : c.a;
+  Use use;
+  use.sums.assign(map.size(), 0);
+  // Blocks lie along the longest axis that is a dim of the other operand, too, and no part of a window if there is one.
+  std::pair<bool, int64_t> longest{false, 0};
   for (size_t i = 0; i < c.axes.size(); ++i) {
     if (!c.axes[i].reduction || c.axes[i].extent == Dim(1)) continue;
-    if (axis >= 0) return -1;
-    axis = static_cast<int>(i);
+    const IndexExpr axis = IndexExpr::axis(static_cast<int>(i));
+    const auto dim = std::find(map.begin(), map.end(), axis);
+    const auto uses = std::count_if(map.begin(), map.end(),
+                                    [&](const IndexExpr& e) { return uses_axis(e, static_cast<int>(i)); });
+    if (dim == map.end() || uses != 1) return std::nullopt;
+    const auto d = static_cast<size_t>(dim - map.begin());
+    use.sums[d] = 1;
+    const std::pair rank{std::find(other.begin(), other.end(), axis) != other.end(),
+                         c.axes[i].extent.estimate()};
+    if (rank > longest) longest = rank, use.block_dim = static_cast<int>(d);
   }
-  const std::vector<IndexExpr>& map = operand == 0 ? c.a : c.b;
-  int dim = -1;
-  for (size_t d = 0; d < map.size(); ++d)
-    if (axis >= 0 && uses_axis(map[d], axis)) {
-      if (dim >= 0 || !(map[d] == IndexExpr::axis(axis))) return -1;
-      dim = static_cast<int>(d);
-    }
-  for (const Node* permute : permutes)
-    if (dim >= 0) dim = static_cast<int>(permute->attributes.ints[static_cast<size_t>(dim)]);
-  return dim;
+  for (const Node* permute : permutes) {
+    std::vector<char> sums(use.sums.size());
+    auto before = [&](size_t d) { return static_cast<size_t>(permute->attributes.ints[d]); };
+    for (size_t d = 0; d < sums.size(); ++d) sums[before(d)] = use.sums[d];
+    use.sums = std::move(sums);
+    use.block_dim = static_cast<int>(before(static_cast<size_t>(use.block_dim)));
+  }
+  return use;
 }
 
 // Per constant.
@@ -71,9 +84,13 @@ std::map<ValueId, Use> uses_of_constants(const Graph& graph) {
         use.is_table = true;
         continue;
       }
-      const int dim = node.op == OpKind::k_contract ? sum_dim_of(graph, node, i, permutes) : -1;
-      if (dim < 0 || (use.sum_dim >= 0 && use.sum_dim != dim)) use.is_other = true;
-      use.sum_dim = dim;
+      std::optional<Use> weights = use_as_weights(graph, node, i, permutes);
+      if (!weights || (!use.sums.empty() && use.sums != weights->sums)) {
+        use.is_other = true;
+      } else {
+        use.sums = std::move(weights->sums);
+        use.block_dim = weights->block_dim;
+      }
     }
   }
   for (const Graph::Output& output : graph.outputs) {
@@ -124,42 +141,60 @@ struct QuantizedTensor {
   double error = 0;
 };
 
-QuantizedTensor quantized(const Tensor& data, int dim, int bits, int64_t block) {
-  QuantizedTensor result;
-  const auto along = static_cast<size_t>(dim);
-  const int64_t extent = data.dims[along];
-  block = block == 0 ? extent : std::min(block, extent);
-  int64_t inner = 1, outer = 1;
-  for (size_t d = 0; d < data.dims.size(); ++d) {
-    result.groups.push_back(d == along ? block : 1);
-    if (d != along) (d < along ? outer : inner) *= data.dims[d];
-  }
-  const int64_t blocks = (extent + block - 1) / block;
-  std::vector<int64_t> dims = data.dims;
-  dims[along] = blocks;
+// `groups`: per dim, neighbours that share a scale.
+QuantizedTensor quantized(const Tensor& data, std::vector<int64_t> groups, int bits) {
+  const size_t rank = groups.size();
+  std::vector<int64_t> blocks(rank), first(rank), within(rank);
+  for (size_t d = 0; d < rank; ++d) blocks[d] = (data.dims[d] + groups[d] - 1) / groups[d];
+  const std::vector<int64_t> strides = interpreter::row_major_strides(data.dims);
+  // The next index of `extents`; false past the last one.
+  auto advance = [](std::vector<int64_t>& index, const std::vector<int64_t>& extents) {
+    for (size_t d = index.size(); d-- > 0; index[d] = 0)
+      if (++index[d] < extents[d]) return true;
+    return false;
+  };
   const DType dtype = bits == 4 ? DType::kI4 : DType::kI8;
   std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(dtype, data.count())), 0);
-  std::vector<float> scales(static_cast<size_t>(outer * blocks * inner)), x;
+  std::vector<float> scales, x;
+  std::vector<int64_t> places, extents(rank);
   std::vector<int8_t> q;
   double changed = 0, all = 0;
-  for (int64_t o = 0; o < outer; ++o)
-    for (int64_t b = 0; b < blocks; ++b)
-      for (int64_t i = 0; i < inner; ++i) {
-        const int64_t first = (o * extent + b * block) * inner + i,
-                      count = std::min(block, extent - b * block);
-        x.resize(static_cast<size_t>(count));
-        for (int64_t k = 0; k < count; ++k) {
-          x[static_cast<size_t>(k)] = data.at<float>(first + k * inner);
-          all += static_cast<double>(x[static_cast<size_t>(k)]) * x[static_cast<size_t>(k)];
-        }
-        changed += quantize_block(x, bits, q, scales[static_cast<size_t>((o * blocks + b) * inner + i)]);
-        for (int64_t k = 0; k < count; ++k)
-          store_i64(dtype, bytes.data(), first + k * inner, q[static_cast<size_t>(k)]);
-      }
+  do {
+    for (size_t d = 0; d < rank; ++d) extents[d] = std::min(groups[d], data.dims[d] - first[d] * groups[d]);
+    places.clear(), x.clear();
+    std::fill(within.begin(), within.end(), 0);
+    do {
+      int64_t place = 0;
+      for (size_t d = 0; d < rank; ++d) place += (first[d] * groups[d] + within[d]) * strides[d];
+      places.push_back(place);
+      x.push_back(data.at<float>(place));
+      all += static_cast<double>(x.back()) * x.back();
+    } while (advance(within, extents));
+    changed += quantize_block(x, bits, q, scales.emplace_back());
+    for (size_t k = 0; k < places.size(); ++k) store_i64(dtype, bytes.data(), places[k], q[k]);
+  } while (advance(first, blocks));
+  QuantizedTensor result;
   result.elements = {dtype, data.dims, Bytes::own(std::move(bytes))};
-  result.scales = f32_tensor(std::move(dims), scales);
+  result.scales = f32_tensor(std::move(blocks), scales);
+  result.groups = std::move(groups);
   result.error = all > 0 ? std::sqrt(changed / all) : 0;
   return result;
+}
+
+// Per dim, the neighbours that share a scale; empty: none do, as the constant has no use that quantised ones have.
+std::vector<int64_t> groups_of(const Use& use, const std::vector<int64_t>& dims, int64_t block) {
+  std::vector<int64_t> groups(dims.size(), 1);
+  if (use.sums.empty()) {  // rows of a table, with a scale for each
+    if (dims.size() != 2) return {};
+    groups[1] = dims[1];
+    return groups;
+  }
+  if (use.is_table && use.sums[0]) return {};
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (use.sums[d]) groups[d] = block == 0 ? dims[d] : 1;
+  const auto d = static_cast<size_t>(use.block_dim);
+  if (block != 0) groups[d] = std::min(block, dims[d]);
+  return groups;
 }
 
 bool is_finite(const Tensor& data) {
@@ -187,23 +222,23 @@ Expected<std::vector<QuantizedLayer>> quantize_weights(Graph& graph, const Weigh
   };
   const std::map<ValueId, Use> uses = uses_of_constants(graph);
   std::vector<QuantizedLayer> layers;
-  QUERNEL_TRY(
-      graph, rewrite(graph, [&](Rewriter& r, const Node& node) -> ValueId {
-        const auto use = uses.find(node.output);
-        if (node.op != OpKind::k_constant || use == uses.end() || use->second.is_other) return kNoValue;
-        const Tensor& data = node.attributes.tensor;
-        if (data.dtype != DType::kF32 || data.dims.size() < 2 || data.count() < kFewest ||
-            stays(use->second.name) || !is_finite(data))
-          return kNoValue;
-        const bool sums = use->second.sum_dim >= 0;
-        if (use->second.is_table && (sums ? use->second.sum_dim == 0 : data.dims.size() != 2))
-          return kNoValue;
-        const int bits = sums ? format.bits : kTableBits;
-        QuantizedTensor q = quantized(data, sums ? use->second.sum_dim : 1, bits, sums ? format.block : 0);
-        layers.push_back({use->second.name, data.count(), bits, q.error});
-        return r.build.dequantize(r.build.constant(std::move(q.elements)),
-                                  r.build.constant(std::move(q.scales)), kNoValue, std::move(q.groups));
-      }));
+  QUERNEL_TRY(graph, rewrite(graph, [&](Rewriter& r, const Node& node) -> ValueId {
+                const auto use = uses.find(node.output);
+                if (node.op != OpKind::k_constant || use == uses.end() || use->second.is_other)
+                  return kNoValue;
+                const Tensor& data = node.attributes.tensor;
+                if (data.dtype != DType::kF32 || data.dims.size() < 2 || data.count() < kFewest ||
+                    stays(use->second.name) || !is_finite(data))
+                  return kNoValue;
+                std::vector<int64_t> groups = groups_of(use->second, data.dims, format.block);
+                if (groups.empty()) return kNoValue;
+                const int bits = use->second.sums.empty() ? kTableBits : format.bits;
+                QuantizedTensor q = quantized(data, std::move(groups), bits);
+                layers.push_back({use->second.name, data.count(), bits, q.error});
+                return r.build.dequantize(r.build.constant(std::move(q.elements)),
+                                          r.build.constant(std::move(q.scales)), kNoValue,
+                                          std::move(q.groups));
+              }));
   return layers;
 }
 

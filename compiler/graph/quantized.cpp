@@ -1,5 +1,7 @@
 #include "graph/quantized.h"
 
+#include <algorithm>
+
 namespace quernel {
 
 std::optional<QuantizedConstant> quantized_constant(const Graph& graph, ValueId v) {
@@ -14,6 +16,24 @@ std::optional<QuantizedConstant> quantized_constant(const Graph& graph, ValueId 
     if (!q.zeros) return std::nullopt;
   }
   return q;
+}
+
+bool reads_weights(const Node& node, size_t operand) {
+  const Contraction& c = node.attributes.contraction;
+  if (node.op != OpKind::k_contract || operand > 1 || c.accumulator != DType::kF32) return false;
+  auto uses = [](const std::vector<IndexExpr>& map, int axis) {
+    return std::any_of(map.begin(), map.end(), [&](const IndexExpr& e) { return uses_axis(e, axis); });
+  };
+  const std::vector<IndexExpr>&own = operand == 0 ? c.a : c.b, &other = operand == 0 ? c.b : c.a;
+  int sums = 0, columns = 0;
+  for (int i = 0; i < static_cast<int>(c.axes.size()); ++i) {
+    if (c.axes[static_cast<size_t>(i)].extent == Dim(1)) continue;
+    if (c.axes[static_cast<size_t>(i)].reduction)
+      ++sums;
+    else
+      columns += uses(own, i) && !uses(other, i);
+  }
+  return sums == 1 || (sums > 1 && columns > 0);
 }
 
 namespace {

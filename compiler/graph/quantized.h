@@ -18,6 +18,10 @@ struct QuantizedConstant {
 // Returns nullopt if `v` is not a dequantize node of constants.
 std::optional<QuantizedConstant> quantized_constant(const Graph& graph, ValueId v);
 
+// Returns whether operand `operand` of the node can be weights that its kernel widens: the node adds up products in f32, of
+// matrices, or along windows for columns of the result that only the weights have (depthwise filters have none).
+bool reads_weights(const Node& node, size_t operand);
+
 // Returns the value of a dequantize node in other core ops. `zeros`: kNoValue for none.
 //   dequantize x, s, z {g} -> mul(sub(cast x, repeat z), repeat s)
 ValueId dequantized(GraphBuilder& build, ValueId x, ValueId scales, ValueId zeros,

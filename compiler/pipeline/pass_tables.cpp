@@ -35,7 +35,7 @@ const std::vector<GraphPass>& graph_passes() {
          return form_integer_contractions(graph, activations, &state.folding);
        }},
       {"form-quantized-constants",
-       "weights that elementwise nodes widen stay quantised for products of matrices",
+       "weights that elementwise nodes widen stay quantised for products and convolutions",
        graph_pass(form_quantized_constants)},
       {"expand-dequantize",
        "quantised constants stay where contractions read them; elsewhere they are floats",

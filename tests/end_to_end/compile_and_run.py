@@ -149,11 +149,23 @@ class CompileAndRun(ToolTest):
             for a, b in zip(answer[flags], answer[()]):
                 self.assertLess(abs(a - b), 64 * 2 * error / 100 + 1e-6)
             self.assertEqual(answer[flags] == answer[()], error == 0)
-        whole = bytes_of[()]
-        self.assertEqual([bytes_of[f] for f in bytes_of], [whole, whole // 4 + 512, whole // 8 + 1024, whole // 8 + 2048])
+        whole, scales = bytes_of[()], bytes_of[()] // 64                    # of as many columns as tiles have
+        self.assertEqual([bytes_of[f] for f in bytes_of], [whole, whole // 4 + scales, whole // 8 + 2 * scales, whole // 8 + 4 * scales])
         self.succeeds("quernel", "compile", "product.onnx", "-o", "p.qnl", "--weights", "i4", "--float-weights", "la*")
         self.succeeds("quernel-run", "p.qnl", "x.npy", "--output", "y.npy")
         self.assertEqual(struct.unpack("<128f", self.read("y.npy")[-512:]), answer[()])
+
+    def test_quantised_weights_of_windows_stay_quantised(self):
+        weights = [(i * 7919 % 2003 - 1001) / 1000 for i in range(64 * 32 * 9)]
+        self.write("window.onnx", onnx_file.model([onnx_file.node("Conv", ["x", "w"], ["y"], attributes=[onnx_file.ints_attribute("pads", [1] * 4)])],
+                                                  [onnx_file.value("x", onnx_file.FLOAT, [1, 32, 12, 12])],
+                                                  [onnx_file.value("y", onnx_file.FLOAT, [1, 64, 12, 12])],
+                                                  [onnx_file.float_tensor("w", [64, 32, 3, 3], weights)]))
+        for target in ("x86-64", "x86-64-v3", "x86-64-v4", "cortex-a76", "cortex-a15", "vulkan"):
+            for flags, part in (("i8", 4), ("i4", 8)):
+                report = json.loads(self.succeeds("quernel", "compile", "window.onnx", "-o", "w.qnl", "--weights", flags, "--target", target, "--json"))
+                # Tiles may have up to half as many columns more; there are nine scales of four bytes for a column at most.
+                self.assertLessEqual(report["constants_bytes"], (len(weights) * 4 // part + 64 * 9 * 4) * 3 // 2, (target, flags))
 
     def test_rounded_activations_change_results_a_little_and_are_said_to_be_left_where_they_are(self):
         weights = [(i * 7919 % 2003 - 1001) / 1000 for i in range(64 * 128)]

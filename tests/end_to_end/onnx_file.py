@@ -3,7 +3,7 @@ onnx.proto."""
 import ast
 import struct
 
-FLOAT, UINT8, INT8, INT32, INT64, STRING, BOOL, UINT64, COMPLEX64 = 1, 2, 3, 6, 7, 8, 9, 13, 14
+FLOAT, UINT8, INT8, INT32, INT64, STRING, BOOL, UINT64, COMPLEX64, UINT4 = 1, 2, 3, 6, 7, 8, 9, 13, 14, 21
 
 
 def varint(value):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Cases for `quernel test` whose results are products with quantised weights, MatMulNBits: widths, blocks and kinds of zero
-points, sums that end within a block, few rows and many. Expected values are sums in f64. For `--activations i8` they are
+points, sums that end within a block, few rows and many; and a convolution of such weights, DequantizeLinear. Expected values are sums in f64. For `--activations i8` they are
 sums with rows rounded as that option says. As a program it runs them here, on the CPU and by Vulkan."""
 import json
 import os
@@ -105,10 +105,52 @@ def write_case(folder, name, rng, rows, columns, steps, rounds):
     return case
 
 
+def write_windows(folder, rng):
+    """One model with convolutions of 3 by 3 over 40 channels: a scale per column, or for blocks of channels."""
+    channels, columns, side = 40, 24, 6
+    x = [[[f32(rng.uniform(-1, 1)) for _ in range(side)] for _ in range(side)] for _ in range(channels)]
+    case, nodes, outputs, tensors, tolerances = os.path.join(folder, "windows"), [], [], [], {}
+    for number, (dtype, bits, block, has_zeros) in enumerate(((onnx.INT8, 8, 0, False), (onnx.UINT8, 8, 16, True), (onnx.UINT4, 4, 0, True),
+                                                              (onnx.UINT4, 4, 16, False))):
+        low = -128 if dtype == onnx.INT8 else 0
+        weights = [rng.randint(low, low + (1 << bits) - 1) for _ in range(columns * channels * 9)]
+        blocks = -(-channels // block) * 9 if block else 1
+        dims = [columns, blocks // 9, 3, 3] if block else [columns]
+        scales = [f32(rng.uniform(0.01, 0.1)) for _ in range(columns * blocks)]
+        zeros = [rng.randint(low, low + (1 << bits) - 1) if has_zeros else 0 for _ in scales]
+        inputs = [f"w{number}", f"s{number}", f"z{number}"][:3 if has_zeros else 2]
+        tensors += [onnx.tensor(inputs[0], dtype, [columns, channels, 3, 3], packed([w & (1 << bits) - 1 for w in weights], bits)),
+                    onnx.float_tensor(inputs[1], dims, scales)]
+        if has_zeros:
+            tensors.append(onnx.tensor(inputs[2], dtype, dims, packed(zeros, bits)))
+        attributes = [onnx.int_attribute("axis", 1 if block else 0)] + ([onnx.int_attribute("block_size", block)] if block else [])
+        nodes += [onnx.node("DequantizeLinear", inputs, [f"f{number}"], attributes=attributes),
+                  onnx.node("Conv", ["x", f"f{number}"], [f"y{number}"], attributes=[onnx.ints_attribute("pads", [1] * 4)])]
+        outputs.append(onnx.value(f"y{number}", onnx.FLOAT, [1, columns, side, side]))
+        y = [0.0] * (columns * side * side)
+        for o in range(columns):
+            for c in range(channels):
+                for place in range(9):
+                    at = (o * (blocks // 9) + c // block) * 9 + place if block else o
+                    weight = (weights[(o * channels + c) * 9 + place] - zeros[at]) * scales[at]
+                    i, j = place // 3 - 1, place % 3 - 1
+                    for row in range(max(0, -i), min(side, side - i)):
+                        for column in range(max(0, -j), min(side, side - j)):
+                            y[(o * side + row) * side + column] += weight * x[c][row + i][column + j]
+        write(os.path.join(case, "test_data_set_0", f"output_{number}.pb"), onnx.float_tensor(f"y{number}", [1, columns, side, side], y))
+        tolerances[f"y{number}"] = {"rtol": 1e-6, "atol": 2e-6 * (1 << bits)}
+    flat = [value for channel in x for row in channel for value in row]
+    write(os.path.join(case, "test_data_set_0", "input_0.pb"), onnx.float_tensor("x", [1, channels, side, side], flat))
+    write(os.path.join(case, "model.onnx"), onnx.model(nodes, [onnx.value("x", onnx.FLOAT, [1, channels, side, side])], outputs, tensors, opset=21))
+    write(os.path.join(case, "tolerance.json"), json.dumps({"outputs": tolerances}).encode())
+    return case
+
+
 def write_cases(folder, rounds=False):
     """-> the cases' folders. `rounds`: for ROUNDED"""
     rng = random.Random(1)
-    return [write_case(folder, f"nbits_{rows}_rows{'_i8' if rounds else ''}", rng, rows, columns, steps, rounds) for rows, columns, steps in SIZES]
+    windows = [] if rounds else [write_windows(folder, random.Random(2))]
+    return windows + [write_case(folder, f"nbits_{rows}_rows{'_i8' if rounds else ''}", rng, rows, columns, steps, rounds) for rows, columns, steps in SIZES]
 
 
 def main():

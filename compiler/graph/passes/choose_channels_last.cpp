@@ -7,6 +7,7 @@
 #include <set>
 
 #include "graph/passes/passes.h"
+#include "graph/quantized.h"
 #include "graph/rewrite.h"
 
 namespace quernel {
@@ -37,12 +38,16 @@ std::vector<int64_t> map_axes(const std::vector<int64_t>& axes, const Order& ord
   return result;
 }
 
+bool has_weights(const Graph& graph, const Node& node) {
+  return graph.constant(node.inputs[1]) || quantized_constant(graph, node.inputs[1]);
+}
+
 // A convolution as ONNX has it: channels in dim 1, reduced or grouped there; further dims slide with the
 // output's. Groups have weights of their own: dim 1 of a channels-last convolution, along which a window slides, has not.
 bool is_convolution(const Graph& graph, const Node& node, const StagedImages& images) {
   const Contraction& c = node.attributes.contraction;
   size_t rank = c.out.size();
-  if (rank < 3 || c.a.size() != rank || !graph.constant(node.inputs[1])) return false;
+  if (rank < 3 || c.a.size() != rank || !has_weights(graph, node)) return false;
   auto uses = [&](const IndexExpr& e, bool reduction) {
     for (size_t i = 0; i < c.axes.size(); ++i)
       if (c.axes[i].reduction == reduction && !(c.axes[i].extent == Dim(1)) &&
@@ -108,6 +113,8 @@ bool runs_as_fast_as_it_stands(const Graph& graph, const Node& node, const Stage
     if (!c.axes[i].reduction || c.axes[i].extent == Dim(1)) continue;
     for (size_t d = 0; d < c.a.size(); ++d) (d == 1 ? mixes_channels : windows) |= uses_axis(c.a[d], i);
   }
+  // Kernels widen vectors of columns of quantised weights, so that results of a position lie together.
+  if (mixes_channels && !graph.constant(node.inputs[1])) return false;
   // Four channels of bytes are multiplied at a time where they lie together.
   if (!windows)
     return images.fewest_dot_columns == 0 || !mixes_channels || !is_byte(graph.dtype(node.inputs[0])) ||

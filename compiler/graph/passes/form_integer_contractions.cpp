@@ -376,16 +376,18 @@ Expected<Graph> form_integer_contractions(const Graph& graph, std::optional<DTyp
   bool has_8_bits = std::any_of(graph.values.begin(), graph.values.end(),
                                 [](const Value& value) { return is_byte(value.type.dtype); });
   if (!has_8_bits) return graph;
-  // Scales and zero points become constants, weights stay 8 bits wide.
+  // Scales and zero points become constants, weights stay as narrow as they are.
   std::vector<char> centred(graph.values.size(), 0);
   for (const Node& node : graph.nodes)
     if (node.op == OpKind::k_sub) centred[node.inputs[0]] = 1;
   FoldBudget own;
-  QUERNEL_TRY(
-      Graph known, fold_constants(graph, folding ? *folding : own, [&](const Graph& g, const Node& node) {
-        return node.op == OpKind::k_cast && is_byte(g.dtype(node.inputs[0])) && g.rank(node.output) > 0 &&
-               (centred[node.output] != 0 || is_float(g.dtype(node.output)));
-      }));
+  QUERNEL_TRY(Graph known,
+              fold_constants(graph, folding ? *folding : own, [&](const Graph& g, const Node& node) {
+                if (node.op != OpKind::k_cast) return false;
+                const DType from = g.dtype(node.inputs[0]);
+                return (is_byte(from) || is_packed(from)) && g.rank(node.output) > 0 &&
+                       (centred[node.output] != 0 || is_float(g.dtype(node.output)));
+              }));
   QUERNEL_TRY(Graph formed, rewrite(known, form_integer_contraction));
   if (activations) {
     QUERNEL_TRY(formed, rewrite(formed, [&](Rewriter& r, const Node& node) {

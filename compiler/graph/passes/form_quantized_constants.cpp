@@ -2,6 +2,7 @@
 
 #include "graph/passes/dequantized_operand.h"
 #include "graph/passes/passes.h"
+#include "graph/quantized.h"
 #include "graph/rewrite.h"
 
 namespace quernel {
@@ -9,16 +10,7 @@ namespace {
 
 constexpr int64_t kFewest = 1 << 10;  // elements that are worth a kernel of their kind
 
-// Whether the contraction multiplies matrices in f32: it sums along one axis, which no window walks.
-bool multiplies_matrices(const Node& node) {
-  const Contraction& c = node.attributes.contraction;
-  return node.op == OpKind::k_contract && c.accumulator == DType::kF32 &&
-         std::count_if(c.axes.begin(), c.axes.end(), [](const Contraction::Axis& axis) {
-           return axis.reduction && !(axis.extent == Dim(1));
-         }) == 1;
-}
-
-// Per value: whether something reads it, and all that does takes rows or multiplies matrices, perhaps through permutes and
+// Per value: whether something reads it, and all that does takes rows or has it as weights, perhaps through permutes and
 // reshapes.
 std::vector<char> read_by_products(const Graph& graph) {
   std::vector<char> products(graph.values.size(), 0), others(graph.values.size(), 0);
@@ -27,9 +19,9 @@ std::vector<char> read_by_products(const Graph& graph) {
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
     const bool moves = node.op == OpKind::k_permute || node.op == OpKind::k_reshape;
-    const bool product = moves ? products[node.output] && !others[node.output] : multiplies_matrices(node);
     for (size_t n = 0; n < node.inputs.size(); ++n) {
       const bool taken = node.op == OpKind::k_take && n == 0;
+      const bool product = moves ? products[node.output] && !others[node.output] : reads_weights(node, n);
       (product || taken ? products : others)[node.inputs[n]] = 1;
     }
   }

@@ -51,8 +51,8 @@ Expected<Graph> simplify_algebra(const Graph& graph);
 //   cast(round(div(sigmoid(mul(cast x, s)), t))) : i8 -> take(constant : i8[256], bitcast x : u8)
 Expected<Graph> form_byte_tables(const Graph& graph);
 
-// Constants of 4 or 8 bits that elementwise nodes widen become dequantize nodes, where products of matrices or takes read
-// them; weights of windows become floats, which other kernels compute faster:
+// Constants of 4 or 8 bits that elementwise nodes widen become dequantize nodes, where products of matrices, convolutions or
+// takes read them; depthwise weights, which are few, become floats:
 //   mul(cast(constant i8), scale) -> dequantize(constant i8, scale)
 Expected<Graph> form_quantized_constants(const Graph& graph);
 

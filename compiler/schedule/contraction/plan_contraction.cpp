@@ -242,6 +242,24 @@ void choose_lane_sums(ContractionPlan& plan, DType a, DType b, const Target& tar
   plan.sums_lanes = true;
 }
 
+// Whether two axes of a sum may become one although b is quantised: neither crosses blocks that share a scale.
+bool share_scales(const Axis& outer, const Axis& inner, const OperandStrides& b) {
+  if (!b.quantized) return true;
+  auto crosses = [&](int member) {
+    const int dim = b.dim[member];
+    return dim == -2 || (dim >= 0 && b.quantized->groups[dim] != 0);
+  };
+  const auto dim_of = [&](const Axis& axis) {
+    const int first = b.dim[axis.members[0]];
+    return std::all_of(axis.members.begin(), axis.members.end(), [&](int m) { return b.dim[m] == first; })
+               ? first
+               : -2;
+  };
+  const bool of_one_dim = dim_of(outer) >= 0 && dim_of(outer) == dim_of(inner);
+  return of_one_dim || (std::none_of(outer.members.begin(), outer.members.end(), crosses) &&
+                        std::none_of(inner.members.begin(), inner.members.end(), crosses));
+}
+
 // The blocks of the sum that share a scale of quantised `b`, along the last reduction axis; nullopt if they are none
 // that a kernel walks. Requires merged axes.
 std::optional<ContractionPlan::Blocks> blocks_of(const ContractionPlan& plan, const OperandStrides& b) {
@@ -424,8 +442,9 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   choose_dot(plan, plan.swapped ? y.dtype : x.dtype, plan.swapped ? x.dtype : y.dtype,
              contraction.accumulator, target);
   if (!windows_apart) {
-    coalesce(axes, plan.reduction_axes,
-             [&](const Axis& o, const Axis& i) { return fits_a(o, i) && fits_b(o, i); });
+    coalesce(axes, plan.reduction_axes, [&](const Axis& o, const Axis& i) {
+      return fits_a(o, i) && fits_b(o, i) && share_scales(o, i, plan.swapped ? x : y);
+    });
     coalesce(axes, plan.row_axes,
              [&](const Axis& o, const Axis& i) { return fits_a(o, i) && fits_out(o, i); });
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/quantized.h"
 #include "graph/rewrite.h"
 #include "schedule/contraction/contraction_text.h"
 #include "schedule/target_passes/target_passes.h"
@@ -13,9 +14,10 @@ namespace {
 
 constexpr double kWorthwhile = 0.9;  // of the cycles of the plain convolution, or of smaller tiles
 
-// 0 where the convolution is as fast as it stands, and in firmware, whose flash transformed weights would
-// fill up to four times.
+// 0 where the convolution is as fast as it stands, where its weights are quantised (transformed ones would be floats), and
+// in firmware, whose flash transformed weights would fill up to four times.
 int best_tile(const Graph& graph, const Node& node, const Target& target, DType precision) {
+  if (quantized_constant(graph, resolve_operand(graph, node, 1).base)) return 0;
   if (target.lanes_are_invocations()) return best_expanded_tile(graph, node, target);
   if (target.code_is_dear()) return 0;
   std::optional<WinogradForm> form = winograd_form(graph, node);

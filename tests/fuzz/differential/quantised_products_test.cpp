@@ -1,4 +1,4 @@
-// Products with quantised constants against the interpreter: widths, blocks, zero points, numbers of rows, sums that end
+// Products and convolutions with quantised constants against the interpreter: widths, blocks, zero points, numbers of rows, sums that end
 // within a block or a word.
 #include <gtest/gtest.h>
 
@@ -145,6 +145,66 @@ TEST(QuantisedProducts, rows_of_bytes_that_end_anywhere) {
     for (int64_t steps : {1, 7, 33, 95, 258})
       for (int64_t rows : {1, 9})
         expect_close({rows, 40, steps, 32, 4, true, Zeros::kNone, DType::kBF16}, target, Rows::kBytes);
+}
+
+// A square window over a padded image of [y, x, groups, channels].
+struct Window {
+  int64_t groups, channels, columns, side, stride;
+  int64_t block;  // of channels; 0: a scale per column
+  int bits;
+  Zeros zeros;
+};
+
+Graph graph_of(const Window& p, Random& random) {
+  constexpr int64_t kImage = 9;
+  Graph graph;
+  GraphBuilder build(graph);
+  ValueId x = graph.add_input("x", {DType::kF32, {kImage, kImage, p.groups, p.channels}});
+  x = build.pad(x, {1, 1, 0, 0}, {1, 1, 0, 0});
+  const DType dtype = p.bits == 4 ? DType::kU4 : DType::kI8;
+  const int64_t block = p.block == 0 ? p.channels : p.block, side = p.block == 0 ? p.side : 1;
+  const std::vector<int64_t> scales{p.groups, p.columns, (p.channels + block - 1) / block, p.side / side,
+                                    p.side / side};
+  ValueId zeros = kNoValue;
+  if (p.zeros == Zeros::kElements) zeros = build.constant(elements(dtype, scales, p.bits, random));
+  if (p.zeros == Zeros::kFloats) zeros = build.constant(floats(DType::kF32, scales, 1 << p.bits, random));
+  const ValueId weights =
+      build.constant(elements(dtype, {p.groups, p.columns, p.channels, p.side, p.side}, p.bits, random));
+  Contraction c;
+  const Dim positions = (kImage + 2 - p.side) / p.stride + 1;
+  c.axes = {{"y", positions, false}, {"x", positions, false}, {"g", p.groups, false}, {"o", p.columns, false},
+            {"i", p.side, true},     {"j", p.side, true},     {"c", p.channels, true}};
+  auto axis = [](int i) { return IndexExpr::axis(i); };
+  c.a = {axis(0) * p.stride + axis(4), axis(1) * p.stride + axis(5), axis(2), axis(6)};
+  c.b = {axis(2), axis(3), axis(6), axis(4), axis(5)};
+  c.out = {axis(0), axis(1), axis(2), axis(3)};
+  const ValueId scale = build.constant(floats(DType::kF32, scales, 0.1, random));
+  graph.outputs.push_back(
+      {"y", build.contract(x, build.dequantize(weights, scale, zeros, {1, 1, block, side, side}), c)});
+  return graph;
+}
+
+TEST(QuantisedProducts, windows) {
+  const Zeros kZeros[] = {Zeros::kNone, Zeros::kElements, Zeros::kFloats};
+  for (const std::string& target : host_targets()) {
+    size_t turn = 0;
+    for (int64_t groups : {1, 3})
+      for (int64_t block : {0, 16})
+        for (int bits : {2, 4, 8}) {
+          const int64_t channels = block + static_cast<int64_t>(turn % 2) * 8 + 3;
+          const Window p{groups, channels,        19, 3, 1 + static_cast<int64_t>(turn % 2), block,
+                         bits,   kZeros[turn % 3]};
+          Random random(++turn);
+          const Graph graph = graph_of(p, random);
+          const std::vector<Tensor> inputs = random_inputs(graph, 7);
+          const Expected<std::vector<Tensor>> want = interpret(graph, inputs);
+          ASSERT_TRUE(want) << to_string(want.errors());
+          const double most = 0.2 * static_cast<double>((9 * channels) << bits);  // sums of magnitudes
+          expect_on_target(graph, inputs, *want, target, 0, most * 1e-6,
+                           std::to_string(groups) + " groups, " + std::to_string(bits) +
+                               " bits in blocks of " + std::to_string(block));
+        }
+  }
 }
 
 // Digits of bytes give what floats give.

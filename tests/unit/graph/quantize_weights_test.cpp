@@ -100,6 +100,44 @@ TEST(QuantizeWeights, blocks_of_four_bits_along_the_sum) {
   EXPECT_EQ(quantised, 1);
 }
 
+// Groups of the weights of a convolution of 3 by 3 over an image of [channels, y, x], and of a depthwise one.
+std::vector<std::vector<int64_t>> groups_of_windows(const WeightFormat& format) {
+  Graph graph;
+  GraphBuilder build(graph);
+  const ValueId x = graph.add_input("x", {DType::kF32, {512, 8, 8}});
+  auto axis = [](int i) { return IndexExpr::axis(i); };
+  auto weights = [&](std::vector<int64_t> dims) {
+    std::vector<float> values(static_cast<size_t>(*element_count(dims)));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i) * 1.7f);
+    return build.constant(f32_tensor(std::move(dims), values));
+  };
+  Contraction c;
+  c.axes = {{"o", 4, false},  {"y", 6, false}, {"x", 6, false},
+            {"c", 512, true}, {"i", 3, true},  {"j", 3, true}};
+  c.a = {axis(3), axis(1) + axis(4), axis(2) + axis(5)};
+  c.b = {axis(0), axis(3), axis(4), axis(5)};
+  c.out = {axis(0), axis(1), axis(2)};
+  Contraction depthwise;
+  depthwise.axes = {{"c", 512, false}, {"y", 6, false}, {"x", 6, false}, {"i", 3, true}, {"j", 3, true}};
+  depthwise.a = {axis(0), axis(1) + axis(3), axis(2) + axis(4)};
+  depthwise.b = {axis(0), axis(3), axis(4)};
+  depthwise.out = {axis(0), axis(1), axis(2)};
+  graph.outputs = {{"y", build.contract(x, weights({4, 512, 3, 3}), c)},
+                   {"z", build.contract(x, weights({512, 3, 3}), depthwise)}};
+  const Expected<std::vector<QuantizedLayer>> layers = quantize_weights(graph, format, {});
+  EXPECT_TRUE(layers && verify(graph));
+  std::vector<std::vector<int64_t>> groups;
+  for (const Node& node : graph.nodes)
+    if (node.op == OpKind::k_dequantize) groups.push_back(node.attributes.ints);
+  return groups;
+}
+
+TEST(QuantizeWeights, windows_have_blocks_along_channels_or_a_scale_per_column_and_depthwise_ones_stay) {
+  EXPECT_THAT(groups_of_windows({.bits = 8}), testing::ElementsAre(testing::ElementsAre(1, 512, 3, 3)));
+  EXPECT_THAT(groups_of_windows({.bits = 4, .block = 32}),
+              testing::ElementsAre(testing::ElementsAre(1, 32, 1, 1)));
+}
+
 TEST(QuantizeWeights, steps_that_integers_hold_are_exact) {
   std::vector<float> values(64 * 64);
   for (size_t i = 0; i < values.size(); ++i)
