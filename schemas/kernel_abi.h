@@ -136,7 +136,17 @@ enum {
  *
  * Iterations. With QNL_SPIRV_COUNTS_ITERATIONS a kernel's last symbol is the most iterations of all loops of an
  * invocation, which the kernel itself does not use. Without it they are at most QNL_SPIRV_FEW_ITERATIONS,
- * after which some drivers end the loops of an invocation without an error. */
+ * after which some drivers end the loops of an invocation without an error.
+ *
+ * Matrices. A module that needs QNL_SPIRV_COOPMAT multiplies matrices of f16 whose sums are f32, of a shape that the
+ * device chooses: specialisation constants QNL_SPIRV_MATRIX_SHAPE, + 1 and + 2 are the rows of a and of the sums, the
+ * columns of b and of the sums, and the columns of a. Constant QNL_SPIRV_MATRIX_SHAPE + 3 is the number of subgroups of a
+ * workgroup. A product has QNL_SPIRV_MATRIX_SIDE rows and columns and a multiple of QNL_SPIRV_MATRIX_STEPS steps. Its
+ * matrices of sums are numbered column by column; each subgroup has as many as the others, one after another, whole
+ * columns of them or a part of one that divides it. */
+#define QNL_SPIRV_MATRIX_SHAPE 128u
+#define QNL_SPIRV_MATRIX_SIDE 64u
+#define QNL_SPIRV_MATRIX_STEPS 16u
 #define QNL_SPIRV_MAGIC 0x564C4E51u /* 'Q' 'N' 'L' 'V' */
 #define QNL_SPIRV_ABI_VERSION 2u
 #define QNL_SPIRV_WINDOWS 4u

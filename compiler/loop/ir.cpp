@@ -300,6 +300,28 @@ Stmt prefetch(const Buffer& buffer, Expr index) {
   return std::make_shared<const StmtNode>(std::move(node));
 }
 
+namespace {
+
+Stmt matrix_statement(StmtKind kind, const Buffer& sums, MatrixOperands operands) {
+  QUERNEL_ASSERT(sums != nullptr && sums->scope == Scope::kMatrix && operands.a.buffer != nullptr);
+  StmtNode node;
+  node.kind = kind;
+  node.buffer = sums;
+  node.matrices = std::make_shared<const MatrixOperands>(std::move(operands));
+  return std::make_shared<const StmtNode>(std::move(node));
+}
+
+}  // namespace
+
+Stmt multiply_matrices(const Buffer& sums, MatrixOperands operands) {
+  QUERNEL_ASSERT(operands.b.buffer != nullptr);
+  return matrix_statement(StmtKind::kMultiplyMatrices, sums, std::move(operands));
+}
+
+Stmt store_matrix(const Buffer& sums, MatrixOperands target) {
+  return matrix_statement(StmtKind::kStoreMatrix, sums, std::move(target));
+}
+
 Stmt barrier() {
   StmtNode node;
   node.kind = StmtKind::kBarrier;

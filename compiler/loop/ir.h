@@ -31,6 +31,7 @@ enum class Scope : uint8_t {
   kGlobal,    // a binding of the kernel: bindings[binding] of kernel_abi.h
   kShared,    // shared memory of a workgroup; on a CPU: stack or scratch memory
   kRegister,  // accumulators; after unrolling, indexed by constants only, so they become registers
+  kMatrix,  // f32 accumulators of matrix units, zeros at first; only kMultiplyMatrices and kStoreMatrix access them
 };
 enum class Access : uint8_t { kRead, kWrite, kReadWrite };  // kWrite: no element is stored twice
 
@@ -142,6 +143,22 @@ enum class StmtKind : uint8_t {
   kBarrier,  // waits for all invocations of a workgroup; none on a CPU
   // Asks for the cache line of buffer[index], of a global buffer; computes nothing. The index may be past the end.
   kPrefetch,
+  // Adds the product of two f16 matrices in memory to all elements of buffer (kMatrix), row by row: the sum over k of
+  // a(i, k) * b(k, j), in any order and with any number of roundings to f32. A workgroup's invocations do it together.
+  kMultiplyMatrices,
+  kStoreMatrix,  // copies all elements of buffer (kMatrix) to the place `a`, of f32
+};
+
+// A matrix in memory, not kMatrix: element (i, j) is at index + i * row_stride + j * column_stride; one stride is 1.
+struct MatrixPlace {
+  Buffer buffer;
+  Expr index;
+  int64_t row_stride = 0, column_stride = 0;
+};
+// kMultiplyMatrices: a is rows x steps, b is steps x columns. kStoreMatrix: a is rows x columns, steps is 0.
+struct MatrixOperands {
+  int64_t rows = 0, columns = 0, steps = 0;
+  MatrixPlace a, b;
 };
 
 struct StmtNode;
@@ -154,9 +171,10 @@ struct StmtNode {
   Expr extent;             // kFor
   AxisKind axis = AxisKind::kSerial;
   Expr condition;  // kIf; kStore: optional predicate
-  Buffer buffer;   // kStore, kAlloc, kPrefetch
+  Buffer buffer;   // kStore, kAlloc, kPrefetch, kMultiplyMatrices, kStoreMatrix
   Expr index;      // kStore, kPrefetch
   Expr value;      // kLet, kStore
+  std::shared_ptr<const MatrixOperands> matrices;  // kMultiplyMatrices, kStoreMatrix
 };
 
 Stmt block(std::vector<Stmt> body);
@@ -167,6 +185,8 @@ Stmt store(const Buffer& buffer, Expr index, Expr value, Expr predicate = nullpt
 Stmt alloc(const Buffer& buffer);
 Stmt barrier();
 Stmt prefetch(const Buffer& buffer, Expr index);
+Stmt multiply_matrices(const Buffer& sums, MatrixOperands operands);
+Stmt store_matrix(const Buffer& sums, MatrixOperands target);
 
 // ---- kernels
 struct GridAxis {

@@ -210,12 +210,12 @@ Buffer Parser::buffer_declaration(bool global) {
     node.binding = static_cast<int>(binding);
     node.overlaps = accept_word("overlapping");
     if (accept_word("below") && !integer(&node.below, "a number above all elements")) return nullptr;
-  } else if (!global && (word == "register" || word == "shared")) {
+  } else if (!global && (word == "register" || word == "shared" || word == "matrix")) {
     position_ += word.size();
-    node.scope = word == "shared" ? Scope::kShared : Scope::kRegister;
+    node.scope = word == "shared" ? Scope::kShared : word == "matrix" ? Scope::kMatrix : Scope::kRegister;
     node.access = Access::kReadWrite;
   } else {
-    unexpected(global ? "read, write or readwrite" : "register or shared");
+    unexpected(global ? "read, write or readwrite" : "register, shared or matrix");
     return nullptr;
   }
   Buffer buffer = std::make_shared<const BufferNode>(std::move(node));
@@ -247,11 +247,15 @@ Stmt Parser::statement() {
   if (accept_word("let")) return let_statement();
   if (accept_word("barrier")) return barrier();
   if (accept_word("prefetch")) return prefetch_statement();
+  if (accept_word("multiply_matrices")) return matrix_statement(StmtKind::kMultiplyMatrices);
+  if (accept_word("store_matrix")) return matrix_statement(StmtKind::kStoreMatrix);
   if (accept_word("alloc")) {
     Buffer buffer = buffer_declaration(false);
     return buffer ? alloc(buffer) : nullptr;
   }
-  unexpected("a statement (for, if, let, alloc, barrier, prefetch, a store or a block)");
+  unexpected(
+      "a statement (for, if, let, alloc, barrier, prefetch, multiply_matrices, store_matrix, a store or a "
+      "block)");
   return nullptr;
 }
 
@@ -315,6 +319,37 @@ Stmt Parser::prefetch_statement() {
   Expr index;
   if (!buffer || !expect("[") || !(index = expression()) || !expect("]")) return nullptr;
   return prefetch(buffer, std::move(index));
+}
+
+bool Parser::matrix_place(MatrixPlace* place) {
+  place->buffer = buffer_reference();
+  return place->buffer && expect("[") && (place->index = expression()) && expect(",") &&
+         integer(&place->row_stride, "the stride of rows") && expect(",") &&
+         integer(&place->column_stride, "the stride of columns") && expect("]");
+}
+
+Buffer Parser::matrix_sums() {
+  Buffer sums = buffer_reference();
+  if (!sums || sums->scope == Scope::kMatrix) return sums;
+  fail("expected a matrix buffer, found '%" + sums->name + "'");
+  return nullptr;
+}
+
+Stmt Parser::matrix_statement(StmtKind kind) {
+  MatrixOperands m;
+  const bool multiplies = kind == StmtKind::kMultiplyMatrices;
+  if (!expect("(") || !integer(&m.rows, "a number of rows") || !expect(",") ||
+      !integer(&m.columns, "a number of columns") ||
+      (multiplies && (!expect(",") || !integer(&m.steps, "a number of steps"))) || !expect(")"))
+    return nullptr;
+  if (!multiplies) {
+    if (!matrix_place(&m.a) || !expect("=")) return nullptr;
+    const Buffer sums = matrix_sums();
+    return sums ? store_matrix(sums, std::move(m)) : nullptr;
+  }
+  const Buffer sums = matrix_sums();
+  if (!sums || !expect("+=") || !matrix_place(&m.a) || !expect("*") || !matrix_place(&m.b)) return nullptr;
+  return multiply_matrices(sums, std::move(m));
 }
 
 Stmt Parser::store_statement() {

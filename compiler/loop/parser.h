@@ -57,6 +57,9 @@ class Parser {
   Stmt let_statement();
   Stmt store_statement();
   Stmt prefetch_statement();
+  bool matrix_place(MatrixPlace* place);
+  Buffer matrix_sums();
+  Stmt matrix_statement(StmtKind kind);
 
   // ---- expressions
   Expr expression(int precedence = 0);

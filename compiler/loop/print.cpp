@@ -81,6 +81,8 @@ class Printer {
   void body(const Stmt& stmt);  // `{`, the statements of a block, `}`
   void loop(const StmtNode& stmt);
   void condition(const StmtNode& stmt);
+  void matrix(const MatrixPlace& place);
+  void matrices(const StmtNode& s);
   void buffer(const BufferNode& buffer);
   void call(std::string_view name, const std::vector<Expr>& args, std::string_view leading = {});
   void indent() { out_.append(static_cast<size_t>(depth_) * 2, ' '); }
@@ -216,6 +218,28 @@ void Printer::condition(const StmtNode& stmt) {
   out_ += "\n";
 }
 
+void Printer::matrix(const MatrixPlace& place) {
+  out_ += "%" + place.buffer->name + "[";
+  expr(place.index);
+  out_ += ", " + std::to_string(place.row_stride) + ", " + std::to_string(place.column_stride) + "]";
+}
+
+void Printer::matrices(const StmtNode& s) {
+  const MatrixOperands& m = *s.matrices;
+  const std::string shape = std::to_string(m.rows) + ", " + std::to_string(m.columns);
+  if (s.kind == StmtKind::kStoreMatrix) {
+    out_ += "store_matrix(" + shape + ") ";
+    matrix(m.a);
+    out_ += " = %" + s.buffer->name + "\n";
+    return;
+  }
+  out_ += "multiply_matrices(" + shape + ", " + std::to_string(m.steps) + ") %" + s.buffer->name + " += ";
+  matrix(m.a);
+  out_ += " * ";
+  matrix(m.b);
+  out_ += "\n";
+}
+
 void Printer::stmt(const Stmt& stmt) {
   indent();
   switch (stmt->kind) {
@@ -248,6 +272,9 @@ void Printer::stmt(const Stmt& stmt) {
       expr(stmt->index);
       out_ += "]\n";
       return;
+    case StmtKind::kMultiplyMatrices:
+    case StmtKind::kStoreMatrix:
+      return matrices(*stmt);
     case StmtKind::kAlloc:
       out_ += "alloc ";
       buffer(*stmt->buffer);
@@ -322,6 +349,8 @@ std::string_view to_string(Scope scope) {
       return "shared";
     case Scope::kRegister:
       return "register";
+    case Scope::kMatrix:
+      return "matrix";
   }
   QUERNEL_UNREACHABLE("scope is not handled");
 }

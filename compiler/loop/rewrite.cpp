@@ -42,6 +42,15 @@ Expr with_args(const Expr& e, std::vector<Expr> args) {
   QUERNEL_UNREACHABLE("expression kind is not handled");
 }
 
+Stmt with_places(const StmtNode& s, const Buffer& sums,
+                 const std::function<MatrixPlace(const MatrixPlace&)>& place) {
+  MatrixOperands operands = *s.matrices;
+  operands.a = place(operands.a);
+  if (s.kind == StmtKind::kStoreMatrix) return store_matrix(sums, std::move(operands));
+  operands.b = place(operands.b);
+  return multiply_matrices(sums, std::move(operands));
+}
+
 Expr Substitution::operator()(const Expr& e) {
   if (!e) return nullptr;
   if (e->kind == ExprKind::kVar) {

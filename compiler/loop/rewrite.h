@@ -2,6 +2,7 @@
 // buffers with one memo entry per shared node, and fresh names.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -14,6 +15,10 @@ namespace quernel::loop {
 // changed.
 Expr with_args(const Expr& e, std::vector<Expr> args);
 
+// Returns a kMultiplyMatrices or kStoreMatrix with other places, and accumulators in `sums`.
+Stmt with_places(const StmtNode& s, const Buffer& sums,
+                 const std::function<MatrixPlace(const MatrixPlace&)>& place);
+
 // Replaces variables by expressions and buffers by buffers. The memo is kept between calls: add replacements
 // before rewriting expressions that use them.
 class Substitution {
@@ -24,6 +29,9 @@ class Substitution {
   void replace(const Buffer& buffer, Buffer with) { buffers_[buffer.get()] = std::move(with); }
   Expr operator()(const Expr& e);
   Buffer operator()(const Buffer& buffer) const;
+  MatrixPlace operator()(const MatrixPlace& place) {
+    return {(*this)(place.buffer), (*this)(place.index), place.row_stride, place.column_stride};
+  }
 
  private:
   const Substitution* outer_;

@@ -54,6 +54,7 @@ class Walk {
   int64_t nodes() const { return nodes_; }
   // Whether sums outside of loops of their own, such as unrolled ones, have index constants.
   bool accumulates_outside() const { return accumulates_outside_; }
+  bool multiplies_matrices() const { return multiplies_matrices_; }
   Stmt body() const { return body_; }
 
  private:
@@ -158,6 +159,7 @@ class Walk {
 
   Stmt statement(const Stmt& s) {
     ++nodes_;
+    multiplies_matrices_ |= s->matrices != nullptr;
     say("[" + std::to_string(static_cast<int>(s->kind)) + " " + std::to_string(static_cast<int>(s->axis)));
     auto copy = std::make_shared<StmtNode>(*s);
     const bool reduces = s->kind == StmtKind::kFor && s->axis == AxisKind::kReduction;
@@ -200,7 +202,7 @@ class Walk {
   std::vector<Literal> literals_;
   int64_t nodes_ = 0;
   int inside_ = 0;
-  bool accumulates_outside_ = false, computes_ = false, counts_steps_ = false;
+  bool accumulates_outside_ = false, multiplies_matrices_ = false, computes_ = false, counts_steps_ = false;
   Stmt body_;
 };
 
@@ -339,7 +341,7 @@ std::vector<SharedKernel> share_kernels(std::vector<Kernel>& kernels) {
     std::string key = walk.description();
     for (const Literal& l : walk.literals())
       if (l.accumulates || (l.computes && walk.accumulates_outside())) key += std::to_string(l.value) + " ";
-    if (!may_share(kernels[k])) key = "kernel " + std::to_string(k);
+    if (!may_share(kernels[k]) || walk.multiplies_matrices()) key = "kernel " + std::to_string(k);
     classes[key].push_back(k);
   }
   std::vector<int> first(kernels.size());  // of its class

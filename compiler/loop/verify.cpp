@@ -28,6 +28,8 @@ class Verifier {
   void stmt(const Stmt& s);
   void for_loop(const StmtNode& s);
   void store(const StmtNode& s);
+  void matrix(const MatrixPlace& place, DType dtype, int64_t rows, int64_t columns, bool is_stored);
+  void matrices(const StmtNode& s);
   bool expr(const Expr& e);  // false: there is nothing whose type could be looked at
   std::string expr_problem(const ExprNode& e);
   std::string load_problem(const ExprNode& e);
@@ -127,6 +129,7 @@ void Verifier::index_in_bounds(const BufferNode& buffer, const Expr& index) {
 
 std::string Verifier::load_problem(const ExprNode& e) {
   if (!buffers_.contains(e.buffer.get())) return "load from a buffer that is not declared here";
+  if (e.buffer->scope == Scope::kMatrix) return "load from matrix sums '%" + e.buffer->name + "'";
   if (e.buffer->scope == Scope::kGlobal && e.buffer->access == Access::kWrite)
     return "load from write-only buffer '%" + e.buffer->name + "'";
   if (e.type.dtype != e.buffer->dtype) return "load's dtype is not the buffer's";
@@ -296,6 +299,7 @@ void Verifier::store(const StmtNode& s) {
   if (!s.buffer || !buffers_.contains(s.buffer.get()))
     return report("store to a buffer that is not declared here");
   const std::string name = "'%" + s.buffer->name + "'";
+  check(s.buffer->scope != Scope::kMatrix, "store of elements to matrix sums " + name);
   check(s.buffer->scope != Scope::kGlobal || s.buffer->access != Access::kRead,
         "store to read-only buffer " + name);
   if (s.index->type.dtype != DType::kI64) quote("expected an index of type i64", s.index);
@@ -307,6 +311,42 @@ void Verifier::store(const StmtNode& s) {
   if (!s.condition) return index_in_bounds(*s.buffer, s.index);
   if (s.condition->type != Type{DType::kBool, lanes})
     quote("expected a predicate of the store's lanes", s.condition);
+}
+
+void Verifier::matrix(const MatrixPlace& place, DType dtype, int64_t rows, int64_t columns, bool is_stored) {
+  if (!expr(place.index)) return;
+  if (!place.buffer || !buffers_.contains(place.buffer.get()))
+    return report("a matrix in a buffer that is not declared here");
+  const std::string name = "'%" + place.buffer->name + "'";
+  if (place.index->type != kIndexType) quote("expected an index of type i64", place.index);
+  check(place.buffer->scope != Scope::kMatrix && place.buffer->dtype == dtype,
+        "a matrix in " + name + " expected memory of " + std::string(to_string(dtype)));
+  check(place.row_stride >= 1 && place.column_stride >= 1 &&
+            (place.row_stride == 1 || place.column_stride == 1),
+        "a matrix in " + name + " expected strides of which one is 1");
+  const bool written = place.buffer->access != Access::kRead, read = place.buffer->access != Access::kWrite;
+  check(place.buffer->scope != Scope::kGlobal || (is_stored ? written : read),
+        "a matrix in " + name + ", which the kernel does not " + (is_stored ? "write" : "read"));
+  int64_t first = 0;
+  if (conditional_ > 0 || !as_const_int(place.index, &first)) return;
+  const int64_t last = first + (rows - 1) * place.row_stride + (columns - 1) * place.column_stride;
+  if (first < 0 || last >= place.buffer->size)
+    quote("a matrix reaches outside " + name + " of " + std::to_string(place.buffer->size) + " elements",
+          place.index);
+}
+
+void Verifier::matrices(const StmtNode& s) {
+  const bool multiplies = s.kind == StmtKind::kMultiplyMatrices;
+  const MatrixOperands& m = *s.matrices;
+  if (!buffers_.contains(s.buffer.get())) return report("matrix sums that are not declared here");
+  check(m.rows >= 1 && m.columns >= 1 && (m.steps >= 1) == multiplies, "a matrix without elements");
+  check(s.buffer->scope == Scope::kMatrix && s.buffer->dtype == DType::kF32 &&
+            s.buffer->size == m.rows * m.columns,
+        "'%" + s.buffer->name + "' expected matrix sums of f32 with " + std::to_string(m.rows * m.columns) +
+            " elements");
+  if (!multiplies) return matrix(m.a, DType::kF32, m.rows, m.columns, true);
+  matrix(m.a, DType::kF16, m.rows, m.steps, false);
+  matrix(m.b, DType::kF16, m.steps, m.columns, false);
 }
 
 void Verifier::stmt(const Stmt& s) {
@@ -351,6 +391,9 @@ void Verifier::stmt(const Stmt& s) {
             "prefetch of '%" + s->buffer->name + "', which is no global buffer of the kernel");
       if (s->index->type != kIndexType) quote("expected an index of type i64", s->index);
       return;
+    case StmtKind::kMultiplyMatrices:
+    case StmtKind::kStoreMatrix:
+      return matrices(*s);
     case StmtKind::kBarrier:
       return;
   }

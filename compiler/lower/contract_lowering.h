@@ -22,7 +22,8 @@ namespace quernel::lower {
 // Builds the kernel of a contraction, or a contraction inside another kernel such as attention.
 // lower_contract.cpp walks over tiles; contract_sums.cpp computes the current tile, contract_words.cpp its
 // dot products of several elements at a step, contract_blocks.cpp its products with a quantised constant,
-// contract_bytes.cpp those of bytes with one, contract_pairs.cpp those with one in pairs of columns.
+// contract_bytes.cpp those of bytes with one, contract_pairs.cpp those with one in pairs of columns,
+// contract_matrices.cpp those of matrix units.
 class ContractLowering {
  public:
   explicit ContractLowering(Context& context);
@@ -243,6 +244,9 @@ class ContractLowering {
   // Sums in blocks of steps along the last axis; the workgroup first fetches the block's rows of a into
   // shared memory.
   loop::Stmt reduce_shared(const loop::Buffer& acc, const loop::Expr& b_base, const loop::Expr& first_column);
+
+  // Sums a whole tile by matrix units, block by block of rows of a that the workgroup fetches, and stores it in `acc`.
+  loop::Stmt reduce_matrices(const loop::Buffer& acc, const loop::Expr& b_base);
 
   loop::Stmt each_sum(const loop::Buffer& acc, BinaryOp op,
                       const std::function<loop::Expr(const loop::Expr&)>& of_row);

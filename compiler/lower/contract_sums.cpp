@@ -198,8 +198,8 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
   Expr first_column = column_tile * index(plan_.tile_n());
   positions_ = base;
 
-  loop::Buffer acc =
-      local_buffer("acc", accumulator_dtype_, plan_.tile_m * plan_.tile_n(), loop::Scope::kRegister);
+  loop::Buffer acc = local_buffer("acc", accumulator_dtype_, plan_.tile_m * plan_.tile_n(),
+                                  plan_.matrices ? loop::Scope::kShared : loop::Scope::kRegister);
   loop::Buffer row_offsets =
       local_buffer("rows", DType::kI64, along_ || even_rows() ? 1 : plan_.tile_m, loop::Scope::kRegister);
   body.push_back(loop::alloc(acc));
@@ -207,7 +207,7 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
   auto offset_of = [&](const Expr& row, bool may_pass_end) { return row_offset(base, row, may_pass_end); };
   shared_.reset();
   if (schedule::shares_rows(plan_)) {
-    shared_.emplace(plan_, accumulator_dtype_);
+    shared_.emplace(plan_, plan_.matrices ? DType::kF16 : accumulator_dtype_);
     body.push_back(shared_->begin([&](Expr m) { return offset_of(first_row + m, true); }));
   } else if (along_ || even_rows()) {
     body.push_back(loop::alloc(row_offsets));
@@ -247,6 +247,11 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
     Dim rows = schedule::panel_rows(plan_) - static_cast<int64_t>(plan_.column_constants.size());
     tile_place.packed = b_buffer_;
     tile_place.constants = b_base + at(rows * plan_.panel_n());
+  }
+  if (plan_.matrices) {
+    body.push_back(reduce_matrices(acc, b_base));
+    body.push_back(store_tile(c_, node_, tile_, acc, tile_place));
+    return loop::block(std::move(body));
   }
   body.push_back(for_rows([&](Expr m) {
     return for_vectors([&](Expr v, Expr l) {

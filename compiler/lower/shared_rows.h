@@ -18,6 +18,8 @@ class SharedRows {
   // `value_at`: the element of a at a row's offset and a step, counted from the first step fetched.
   loop::Stmt fetch(const std::function<loop::Expr(loop::Expr offset, loop::Expr step)>& value_at) const;
   loop::Expr element(const loop::Expr& row, const loop::Expr& step) const;
+  // The rows of a tile by the steps fetched, as a matrix.
+  loop::MatrixPlace matrix() const { return {elements_, index(0), 1, pitch_}; }
 
  private:
   // `body` gets an element's number in the order of fetching, its row and its step.

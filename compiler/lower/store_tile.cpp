@@ -45,8 +45,9 @@ class Storing {
 
   Stmt by_rows(loop::Buffer acc) {
     std::vector<Stmt> body;
-    AxisKind rows = AxisKind::kUnrolled;
-    if (heavy_epilogue() && tile_.rows() > 1) {
+    const bool in_memory = acc->scope == loop::Scope::kShared;
+    AxisKind rows = in_memory ? AxisKind::kSerial : AxisKind::kUnrolled;
+    if (!in_memory && heavy_epilogue() && tile_.rows() > 1) {
       loop::Buffer copy = local_buffer("tile", acc->dtype, acc->size, loop::Scope::kShared);
       body.push_back(loop::alloc(copy));
       body.push_back(tile_.for_rows([&](Expr m) {

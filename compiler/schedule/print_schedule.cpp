@@ -269,6 +269,7 @@ class Printer {
              (p.gathers_rows ? " gathers rows" : "") + (p.pairs_rows ? " pairs rows" : "") +
              (p.dot_shift != 0 ? " shifted" : "") + (p.swapped ? " swapped" : "") +
              (p.staged ? " staged" : "") + (p.windows.empty() ? "" : " windows") +
+             (p.matrices ? " matrices" : "") +
              (shares_rows(p) ? " shared " + std::to_string(p.shared_steps) : "");
     auto axes = [&](const char* role, const std::vector<int>& which) {
       if (which.empty()) return;

@@ -43,6 +43,12 @@ constexpr AddFacts kFacts<QNL_ARCH_SPIRV, QNL_SPIRV_DOTPROD> =
     [](Target& t) { t.has_dot_s8_s8 = t.has_dot_u8_u8 = t.has_dot_u8_s8 = true; };
 template <>
 constexpr AddFacts kFacts<QNL_ARCH_SPIRV, QNL_SPIRV_FLOAT16> = [](Target& t) { t.has_f16 = true; };
+template <>
+constexpr AddFacts kFacts<QNL_ARCH_SPIRV, QNL_SPIRV_COOPMAT> = [](Target& t) {
+  t.has_matrices = true;
+  // What Vulkan asks of devices is half of what those with matrix units have.
+  t.workgroup_memory = std::max<int64_t>(t.workgroup_memory, 32 << 10);
+};
 
 constexpr TargetFeature kFeatures[] = {
 #define QNL_FEATURE(arch, constant, bit, name, option, llvm, needs, sentence) \

@@ -58,9 +58,8 @@ Precision precision_of(const CompileOptions& options, std::optional<double> shar
     result.weights = options.weights.bits == 8 ? DType::kI8 : DType::kI4;
     result.share = options.weights.bits == 8 ? kI8Share : kI4Share;
   } else if (options.precision != DType::kF32) {
-    result.share = result.operands                     ? kBF16OperandsShare
-                   : options.precision == DType::kBF16 ? kBF16Share
-                                                       : kF16Share;
+    const bool is_bf16 = options.precision == DType::kBF16;
+    result.share = !is_bf16 ? kF16Share : result.operands ? kBF16OperandsShare : kBF16Share;
   }
   if (options.activations == DType::kI8) {
     result.activations = true;

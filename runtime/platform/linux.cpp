@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -112,6 +113,13 @@ bool start_thread(Thread* thread, void (*run)(void*), void* argument) {
   while (__atomic_load_n(&start.taken, __ATOMIC_ACQUIRE) == 0) park(&start.taken, 0, kForever);
   thread->handle = static_cast<uintptr_t>(handle);
   return true;
+}
+
+uint32_t processor_count() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;  // more than fit in a set
+  int count = CPU_COUNT(&set);
+  return count > 0 ? static_cast<uint32_t>(count) : 1;
 }
 
 void join_thread(const Thread& thread) { pthread_join(static_cast<pthread_t>(thread.handle), nullptr); }

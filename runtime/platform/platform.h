@@ -26,6 +26,9 @@ bool make_executable(void* pages, uint64_t bytes);
 
 uint64_t now_nanoseconds();
 
+// Returns how many processors the process may use, at least 1.
+uint32_t processor_count();
+
 struct Thread {
   uintptr_t handle;  // written by start_thread
 };

@@ -6,8 +6,8 @@ namespace quernel::runtime::vulkan {
 
 namespace {
 
-// Numbers of the SPIR-V specification, version 1.3, of SPV_KHR_integer_dot_product and
-// SPV_KHR_float_controls.
+// Numbers of the SPIR-V specification, version 1.3, of SPV_KHR_integer_dot_product,
+// SPV_KHR_float_controls and SPV_KHR_cooperative_matrix.
 constexpr uint32_t kMagic = 0x07230203, kNewest = 0x00010300, kHeaderWords = 5;
 constexpr uint32_t kOpEntryPoint = 15, kOpExecutionMode = 16, kOpCapability = 17, kOpFunctionEnd = 56;
 constexpr uint32_t kOpDecorate = 71;
@@ -31,6 +31,8 @@ constexpr Capability kCapabilities[] = {
     {4448, QNL_SPIRV_STORAGE_8},   // StorageBuffer8BitAccess
     {4466, QNL_SPIRV_FLOAT16},     // SignedZeroInfNanPreserve
     {4467, QNL_SPIRV_FLOAT16},     // RoundingModeRTE
+    {5345, QNL_SPIRV_COOPMAT},     // VulkanMemoryModel
+    {6022, QNL_SPIRV_COOPMAT},     // CooperativeMatrixKHR
     {6018, QNL_SPIRV_DOTPROD},     // DotProductInput4x8BitPacked
     {6019, QNL_SPIRV_DOTPROD},     // DotProduct
 };

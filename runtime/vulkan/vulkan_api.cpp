@@ -39,6 +39,8 @@ qnl_status Api::load_instance(VkInstance instance, bool debug, qnl_error* error)
   if (debug) {
     QNL_VULKAN_DEBUG_FUNCTIONS(QNL_VULKAN_LOAD)
   }
+  GetCooperativeMatrixProperties =
+      GetInstanceProcAddr(instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
 #undef QNL_VULKAN_LOAD
   return QNL_OK;
 }

@@ -93,6 +93,7 @@ struct Api {
   QNL_VULKAN_DEBUG_FUNCTIONS(QNL_VULKAN_MEMBER)
   QNL_VULKAN_DEVICE_FUNCTIONS(QNL_VULKAN_MEMBER)
   QNL_VULKAN_IMPORT_FUNCTIONS(QNL_VULKAN_MEMBER)
+  PFN_vkVoidFunction GetCooperativeMatrixProperties = nullptr;  // null if no device has matrices
 #undef QNL_VULKAN_MEMBER
 
   // open opens the loader library and finds the functions without an instance; load_instance and load_device

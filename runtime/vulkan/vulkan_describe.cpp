@@ -35,6 +35,11 @@ void describe(const Device* device, Description* description) {
   out.open_object("limits");
   out.number("workgroup_invocations", limits.maxComputeWorkGroupInvocations);
   out.number("subgroup_invocations", d->subgroup_invocations);
+  if (d->matrix_shape.rows != 0) {
+    out.number("matrix_rows", d->matrix_shape.rows);
+    out.number("matrix_columns", d->matrix_shape.columns);
+    out.number("matrix_steps", d->matrix_shape.steps);
+  }
   out.number("workgroup_memory_bytes", limits.maxComputeSharedMemorySize);
   out.number("workgroups", limits.maxComputeWorkGroupCount[0]);
   out.number("storage_buffer_bytes", limits.maxStorageBufferRange);

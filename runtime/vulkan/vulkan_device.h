@@ -1,11 +1,12 @@
 // The internals that the parts of the Vulkan device share. Opening is in vulkan_open.cpp, memory in
-// vulkan_memory.cpp and vulkan_blocks.cpp, code in vulkan_kernels.cpp, recording in vulkan_record.cpp,
-// running in vulkan_submit.cpp.
+// vulkan_memory.cpp and vulkan_blocks.cpp, code in vulkan_kernels.cpp and vulkan_pipelines.cpp, recording in
+// vulkan_record.cpp, running in vulkan_submit.cpp.
 #pragma once
 
 #include "core/device.h"
 #include "vulkan/vulkan_api.h"
 #include "vulkan/vulkan_counts.h"
+#include "vulkan/vulkan_matrices.h"
 
 namespace quernel::runtime::vulkan {
 
@@ -64,14 +65,16 @@ struct WindowMap {
   }
 };
 
-// Pipelines of a kernel set, created when first needed.
+// Pipelines of a kernel set, listed when first needed, and then made.
 struct PipelineBlock {
   struct Entry {
-    uint32_t kernel;
+    uint32_t kernel = 0;
     WindowMap map;
-    VkPipeline pipeline;
+    VkPipeline pipeline = VK_NULL_HANDLE;  // null: to be made, or it could not be
+    VkResult result = VK_SUCCESS;
+    uint64_t begin = 0, end = 0;  // when it was made, until that is reported
   };
-  static constexpr uint32_t kEntries = 100;
+  static constexpr uint32_t kEntries = 60;
   PipelineBlock* next = nullptr;
   uint32_t count = 0;
   Entry entries[kEntries];
@@ -82,7 +85,8 @@ struct VulkanKernel {
   uint32_t binding_count = 0;
   uint32_t symbol_count = 0;
   bool counts_iterations = false;  // its last symbol: the most iterations of an invocation's loops
-  uint64_t splittable = 0;         // bits of the bindings that may span several windows
+  bool has_matrices = false;
+  uint64_t splittable = 0;  // bits of the bindings that may span several windows
   uint32_t words() const { return 1 + binding_count + 2 * symbol_count; }
   bool uses_push() const { return qnl_spirv_uses_push(binding_count, symbol_count) != 0; }
 };
@@ -119,6 +123,7 @@ struct VulkanDevice : qnl_device {
   char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE + 8] = {};
   uint64_t features = 0;
   uint32_t subgroup_invocations = 0;
+  MatrixShape matrix_shape;
   bool unified = false;  // the process can access the memory that kernels use
   uint64_t timeout = ~uint64_t{0};
   uint32_t timestamp_bits = 0;  // 0: the queue has no timestamps
@@ -190,7 +195,11 @@ qnl_status load_kernels(Device* device, const KernelCode& code, KernelSet** kern
 void unload_kernels(Device* device, KernelSet* kernels);
 // Call before any other use of a kernel of the set: checks and creates its module at the first call.
 qnl_status need_kernel(VulkanDevice* d, VulkanKernelSet* set, uint32_t kernel, qnl_error* error);
-// Returns the kernel's pipeline for that map; creates it if needed.
+// Lists the kernel's pipeline for that map, unless it is.
+qnl_status want_pipeline(VulkanKernelSet* set, uint32_t kernel, const WindowMap& map, qnl_error* error);
+// Makes the listed pipelines that do not exist, on several threads.
+qnl_status make_pipelines(VulkanDevice* d, VulkanKernelSet* set, qnl_error* error);
+// Returns the kernel's pipeline for that map; makes it if needed.
 qnl_status find_pipeline(VulkanDevice* d, VulkanKernelSet* set, uint32_t kernel, const WindowMap& map,
                          VkPipeline* pipeline, qnl_error* error);
 qnl_status open_pipeline_cache(VulkanDevice* d);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "vulkan/vulkan_api.h"
+#include "vulkan/vulkan_matrices.h"
 
 namespace quernel::runtime::vulkan {
 
@@ -17,7 +18,13 @@ struct Features {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR};
   VkPhysicalDeviceFloatControlsPropertiesKHR floats = {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES_KHR};
-  const char* extensions[5] = {};
+  MatrixFeatures matrices;
+  MatrixShape matrix_shape;
+  VkPhysicalDeviceVulkanMemoryModelFeatures memory_model = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES};
+  VkPhysicalDeviceSubgroupSizeControlFeaturesEXT subgroup_sizes = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT};
+  const char* extensions[8] = {};
   uint32_t extension_count = 0;
   bool import = false;
   // These need not be enabled.

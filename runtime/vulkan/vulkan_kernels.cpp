@@ -1,18 +1,12 @@
-// Code of the Vulkan device: the table of modules, of which those are made that a session's entry point
-// needs, pipelines made from them, and the file that keeps those.
+// Code of the Vulkan device: the table of modules, of which those are made that a session's entry point needs.
 #include <string.h>
 
 #include <new>
 
 #include "core/feature_names.h"
-#include "core/trace.h"
-#include "platform/file.h"
-#include "platform/library.h"
 #include "platform/platform.h"
-#include "schemas/bundle_hash.h"
 #include "vulkan/spirv_module.h"
 #include "vulkan/vulkan_device.h"
-#include "vulkan/vulkan_windows.h"
 
 namespace quernel::runtime::vulkan {
 
@@ -101,80 +95,6 @@ void delete_set(VulkanDevice* d, VulkanKernelSet* set) {
   platform::free_pages(set, set->block_bytes);
 }
 
-qnl_status create_pipeline(VulkanDevice* d, const VulkanKernel& kernel, const WindowMap& map,
-                           VkPipeline* pipeline) {
-  VkSpecializationMapEntry entries[2 * kMaxBindings];
-  uint32_t values[2 * kMaxBindings], count = 0;
-  auto set = [&](uint32_t id, uint32_t value) {
-    entries[count] = {id, count * 4, 4};
-    values[count++] = value;
-  };
-  uint64_t piece = split_bytes(d->properties.limits.maxStorageBufferRange);
-  for (uint32_t b = 0; b < kernel.binding_count; ++b) {
-    set(b, map.get(b));
-    if ((map.split >> b & 1) != 0) set(QNL_SPIRV_SPLIT + b, static_cast<uint32_t>(piece));
-  }
-  VkSpecializationInfo specialization = {count, entries, count * 4, values};
-  VkComputePipelineCreateInfo info = {VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
-  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
-  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  info.stage.module = kernel.module;
-  info.stage.pName = "main";
-  info.stage.pSpecializationInfo = &specialization;
-  info.layout = d->pipeline_layouts[kernel.uses_push() ? 0 : 1];
-  TraceScope scope(d, QNL_TRACE_PIPELINE, nullptr);
-  d->counts.pipelines += 1;
-  d->cache_is_stale = true;
-  return check(d, d->api.CreateComputePipelines(d->device, d->cache, 1, &info, nullptr, pipeline));
-}
-
-// ---- the cache's file: this, then the driver's data, whose own header names device and driver
-
-struct CacheHeader {
-  uint32_t magic;  // 'Q' 'N' 'L' 'C'
-  uint32_t version;
-  uint64_t bytes;
-  uint64_t hash;  // of the data
-};
-constexpr uint32_t kCacheMagic = 0x434C4E51, kCacheVersion = 1;
-constexpr uint64_t kMaxCacheBytes = uint64_t{1} << 30;
-
-// The driver's data in the file; null where it is not of this device, or damaged.
-const void* cache_data(const VulkanDevice* d, const platform::MappedFile& file, uint64_t* bytes) {
-  CacheHeader header;
-  if (file.bytes < sizeof header + sizeof(VkPipelineCacheHeaderVersionOne)) return nullptr;
-  memcpy(&header, file.data, sizeof header);
-  const char* data = static_cast<const char*>(file.data) + sizeof header;
-  if (header.magic != kCacheMagic || header.version != kCacheVersion ||
-      header.bytes != file.bytes - sizeof header || header.hash != qnl_hash(data, header.bytes))
-    return nullptr;
-  VkPipelineCacheHeaderVersionOne driver;
-  memcpy(&driver, data, sizeof driver);
-  const VkPhysicalDeviceProperties& p = d->properties;
-  if (driver.headerVersion != VK_PIPELINE_CACHE_HEADER_VERSION_ONE || driver.headerSize < sizeof driver ||
-      driver.vendorID != p.vendorID || driver.deviceID != p.deviceID ||
-      memcmp(driver.pipelineCacheUUID, p.pipelineCacheUUID, VK_UUID_SIZE) != 0)
-    return nullptr;
-  *bytes = header.bytes;
-  return data;
-}
-
-void store_cache(VulkanDevice* d) {
-  size_t bytes = 0;
-  if (d->api.GetPipelineCacheData(d->device, d->cache, &bytes, nullptr) != VK_SUCCESS || bytes == 0 ||
-      bytes > kMaxCacheBytes)
-    return;
-  void* data = platform::allocate_pages(bytes);
-  if (data == nullptr) return;
-  size_t written = bytes;
-  if (d->api.GetPipelineCacheData(d->device, d->cache, &written, data) == VK_SUCCESS) {
-    CacheHeader header = {kCacheMagic, kCacheVersion, written, qnl_hash(data, written)};
-    platform::Piece pieces[] = {{&header, sizeof header}, {data, written}};
-    (void)!platform::replace_file(d->cache_path, pieces, 2);  // the next process compiles again
-  }
-  platform::free_pages(data, bytes);
-}
-
 }  // namespace
 
 qnl_status need_kernel(VulkanDevice* d, VulkanKernelSet* set, uint32_t index, qnl_error* error) {
@@ -196,6 +116,7 @@ qnl_status need_kernel(VulkanDevice* d, VulkanKernelSet* set, uint32_t index, qn
   kernel.binding_count = k.binding_count;
   kernel.symbol_count = k.symbol_count;
   kernel.counts_iterations = k.flags != 0;
+  kernel.has_matrices = (k.features & QNL_SPIRV_COOPMAT) != 0;
   d->counts.modules += 1;
   return QNL_OK;
 }
@@ -237,51 +158,6 @@ void unload_kernels(Device* device, KernelSet* kernels) {
   while (*link != set) link = &(*link)->next;
   *link = set->next;
   delete_set(d, set);
-}
-
-qnl_status find_pipeline(VulkanDevice* d, VulkanKernelSet* set, uint32_t kernel, const WindowMap& map,
-                         VkPipeline* pipeline, qnl_error* error) {
-  for (PipelineBlock* block = set->pipelines; block != nullptr; block = block->next)
-    for (uint32_t i = 0; i < block->count; ++i)
-      if (block->entries[i].kernel == kernel && block->entries[i].map == map) {
-        *pipeline = block->entries[i].pipeline;
-        return QNL_OK;
-      }
-  PipelineBlock* block = set->pipelines;
-  if (block == nullptr || block->count == PipelineBlock::kEntries) {
-    void* memory = platform::allocate_pages(sizeof(PipelineBlock));
-    if (memory == nullptr) return fail(error, QNL_OUT_OF_MEMORY, "pipelines: no memory for their list");
-    block = new (memory) PipelineBlock;
-    block->next = set->pipelines;
-    set->pipelines = block;
-  }
-  *pipeline = VK_NULL_HANDLE;
-  qnl_status status = create_pipeline(d, set->kernels[kernel], map, pipeline);
-  if (status != QNL_OK) return fail(error, status, "kernel {}: the driver cannot compile it", kernel);
-  block->entries[block->count++] = {kernel, map, *pipeline};
-  return QNL_OK;
-}
-
-qnl_status open_pipeline_cache(VulkanDevice* d) {
-  platform::MappedFile file;
-  const char* reason = "";
-  VkPipelineCacheCreateInfo info = {VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
-  bool mapped = d->cache_path[0] != '\0' &&
-                platform::map_file(d->cache_path, &file, &reason) == platform::MapResult::kOk;
-  if (mapped) {
-    uint64_t bytes = 0;
-    info.pInitialData = cache_data(d, file, &bytes);
-    info.initialDataSize = d->counts.cache_bytes = bytes;
-  }
-  VkResult result = d->api.CreatePipelineCache(d->device, &info, nullptr, &d->cache);
-  if (mapped) platform::unmap_file(file);
-  return check(d, result);
-}
-
-void close_pipeline_cache(VulkanDevice* d) {
-  if (d->cache_path[0] != '\0' && d->cache != VK_NULL_HANDLE && !d->faulted && d->cache_is_stale)
-    store_cache(d);
-  d->api.DestroyPipelineCache(d->device, d->cache, nullptr);
 }
 
 }  // namespace quernel::runtime::vulkan

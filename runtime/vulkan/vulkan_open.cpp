@@ -216,6 +216,7 @@ qnl_status create_device(VulkanDevice* d, const qnl_vulkan_options& options, qnl
   Features features;
   query_features(d->api, d->physical, &features);
   d->subgroup_invocations = features.subgroup.subgroupSize;
+  d->matrix_shape = features.matrix_shape;
   d->features = select_features(&features, options.feature_mask == 0 ? ~uint64_t{0} : options.feature_mask);
   (void)find_queue(d->api, d->physical, &d->queue_family, &d->timestamp_bits);
   float priority = 1;

@@ -158,36 +158,18 @@ bool same(const Window* a, const Window* b) {
 // After bindings of a dispatch have moved.
 qnl_status place(VulkanDevice* d, VulkanRecording* r, uint32_t c, qnl_error* error) {
   const Command& command = r->list->commands[c];
-  const VkPhysicalDeviceLimits& limits = d->properties.limits;
   Step& step = r->steps[c];
-  WindowBinding bindings[kMaxBindings];
-  uint64_t splittable = r->kernels->kernels[command.kernel].splittable;
-  for (uint32_t b = 0; b < command.binding_count; ++b) {
-    const DeviceRange& range = r->list->bindings[command.first_binding + b];
-    uint64_t bytes = r->list->binding_bytes[command.first_binding + b];
-    if (!inside(range, bytes))
-      return fail(error, QNL_INVALID_ARGUMENT, "item {}: binding {} lies outside its arena", c, b);
-    const Arena* arena = arena_of(range);
-    bindings[b] = {VK_NULL_HANDLE, 0, 0, 0, false};
-    if (arena != nullptr)
-      bindings[b] = {arena->local.buffer, arena->offset + range.offset, bytes, arena->local.bytes,
-                     (splittable >> b & 1) != 0};
-  }
-  Window windows[kWindows];
-  WindowMap map;
-  Failure failure(error, QNL_INVALID_ARGUMENT);
-  failure.append("item {}: ", c);
-  qnl_status status = find_windows({limits.minStorageBufferOffsetAlignment, limits.maxStorageBufferRange},
-                                   bindings, command.binding_count, windows, &map, &failure);
-  if (status == QNL_OK) status = find_pipeline(d, r->kernels, command.kernel, map, &step.pipeline, error);
+  Placement p;
+  qnl_status status = find_placement(d, r, c, &p, error);
+  if (status == QNL_OK) status = find_pipeline(d, r->kernels, command.kernel, p.map, &step.pipeline, error);
   if (status != QNL_OK) return status;
   // A new buffer may have the handle of one that was destroyed: the set still names that one.
-  if (!same(windows, step.windows) || step.changed_at == 0 || step.destroyed != d->buffers_destroyed) {
-    memcpy(step.windows, windows, sizeof windows);
+  if (!same(p.windows, step.windows) || step.changed_at == 0 || step.destroyed != d->buffers_destroyed) {
+    memcpy(step.windows, p.windows, sizeof p.windows);
     write_descriptors(d, r->list->session, &step);
   }
   for (uint32_t b = 0; b < command.binding_count; ++b)
-    step.words[1 + b] = static_cast<uint32_t>(bindings[b].offset - windows[map.get(b)].offset);
+    step.words[1 + b] = static_cast<uint32_t>(p.bindings[b].offset - p.windows[p.map.get(b)].offset);
   return QNL_OK;
 }
 
@@ -557,12 +539,23 @@ qnl_status prepare(Device* device, Recording* recording, qnl_error* error) {
   VulkanRecording* r = vulkan(recording);
   if (r->pending)
     if (qnl_status status = wait_idle(device); status != QNL_OK) return status;
+  auto is_bound = [&](const Command& command) {
+    for (uint32_t b = 0; b < command.binding_count; ++b)
+      if (r->list->bindings[command.first_binding + b].arena == nullptr) return false;
+    return true;  // else the caller has not bound an input or output yet
+  };
+  // Pipelines come first, all of them at once.
   for (uint32_t c = 0; c < r->list->command_count; ++c) {
     const Command& command = r->list->commands[c];
-    bool bound = true;
-    for (uint32_t b = 0; b < command.binding_count; ++b)
-      bound = bound && r->list->bindings[command.first_binding + b].arena != nullptr;
-    if (!bound) continue;  // the caller has not bound an input or output yet
+    if (command.kind != QNL_ITEM_DISPATCH || !r->steps[c].moved || !is_bound(command)) continue;
+    Placement p;
+    qnl_status status = find_placement(d, r, c, &p, error);
+    if (status == QNL_OK) status = want_pipeline(r->kernels, command.kernel, p.map, error);
+    if (status != QNL_OK) return status;
+  }
+  if (qnl_status status = make_pipelines(d, r->kernels, error); status != QNL_OK) return status;
+  for (uint32_t c = 0; c < r->list->command_count; ++c) {
+    if (!is_bound(r->list->commands[c])) continue;
     if (qnl_status status = refresh(d, r, c, error); status != QNL_OK) return status;
   }
   return QNL_OK;

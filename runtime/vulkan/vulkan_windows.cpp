@@ -123,4 +123,27 @@ qnl_status find_windows(const WindowLimits& limits, const WindowBinding* binding
   return QNL_OK;
 }
 
+qnl_status find_placement(const VulkanDevice* d, const VulkanRecording* r, uint32_t c, Placement* placement,
+                          qnl_error* error) {
+  const Command& command = r->list->commands[c];
+  const VkPhysicalDeviceLimits& limits = d->properties.limits;
+  uint64_t splittable = r->kernels->kernels[command.kernel].splittable;
+  for (uint32_t b = 0; b < command.binding_count; ++b) {
+    const DeviceRange& range = r->list->bindings[command.first_binding + b];
+    uint64_t bytes = r->list->binding_bytes[command.first_binding + b];
+    if (!inside(range, bytes))
+      return fail(error, QNL_INVALID_ARGUMENT, "item {}: binding {} lies outside its arena", c, b);
+    const Arena* arena = arena_of(range);
+    placement->bindings[b] = {VK_NULL_HANDLE, 0, 0, 0, false};
+    if (arena != nullptr)
+      placement->bindings[b] = {arena->local.buffer, arena->offset + range.offset, bytes, arena->local.bytes,
+                                (splittable >> b & 1) != 0};
+  }
+  Failure failure(error, QNL_INVALID_ARGUMENT);
+  failure.append("item {}: ", c);
+  return find_windows({limits.minStorageBufferOffsetAlignment, limits.maxStorageBufferRange},
+                      placement->bindings, command.binding_count, placement->windows, &placement->map,
+                      &failure);
+}
+
 }  // namespace quernel::runtime::vulkan

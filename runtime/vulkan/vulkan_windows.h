@@ -32,4 +32,15 @@ inline uint64_t split_bytes(uint64_t max_bytes) {
 qnl_status find_windows(const WindowLimits& limits, const WindowBinding* bindings, uint32_t count,
                         Window* windows, WindowMap* map, Failure* failure);
 
+// What a dispatch sees of its bindings.
+struct Placement {
+  WindowBinding bindings[kMaxBindings];
+  Window windows[kWindows];
+  WindowMap map;
+};
+
+// Finds what command `c`, a dispatch, sees.
+qnl_status find_placement(const VulkanDevice* d, const VulkanRecording* r, uint32_t c, Placement* placement,
+                          qnl_error* error);
+
 }  // namespace quernel::runtime::vulkan

@@ -95,7 +95,7 @@ class GpuKit(ToolTest):
         # Every variant has run that the device can run.
         variants = {run: tests[0]["target"] for run, tests in self.found("attention-attention_128_f16.qnl").items()}
         self.assertEqual(variants["base"], "vulkan")
-        for feature in ("subgroups", "float16"):
+        for feature in ("subgroups", "float16", "coopmat"):
             if feature in document["device"]["features"]:
                 self.assertEqual(variants[feature], f"vulkan+{feature}")
         best = self.found("products-product_64_f32.qnl")["best"][0]

@@ -42,6 +42,9 @@ class KernelPrinter : private CLikePrinter {
   void print_alloc(const loop::BufferNode& b) override;
   void print_store(const loop::StmtNode& s) override;
   void print_barrier() override {}
+  void print_matrices(const loop::StmtNode&) override {
+    QUERNEL_UNREACHABLE("check_kernel refuses products of matrices");
+  }
   void store_lanes(const loop::StmtNode& s, const loop::Expr& mask);
   bool reads_other_elements(const loop::Expr& e, const loop::StmtNode& s);
   std::string materialize(const loop::Expr& e, const std::string& prefix);

@@ -17,7 +17,7 @@ constexpr int64_t kScratchThreshold = 8 << 10;
 
 class Checker {
  public:
-  explicit Checker(const loop::Kernel& kernel) : kernel_(kernel) {}
+  Checker(const loop::Kernel& kernel, bool has_matrices) : kernel_(kernel), has_matrices_(has_matrices) {}
 
   Diagnostics run() {
     for (const loop::Buffer& b : kernel_.buffers) buffer(*b);
@@ -67,6 +67,7 @@ class Checker {
       (lives_in_scratch(*s.buffer) ? scratch_bytes_ : stack_bytes_) +=
           byte_size(s.buffer->dtype, s.buffer->size);
     }
+    if (s.matrices && !has_matrices_) broken("products of matrices are for GPUs that have them");
     expr(s.extent);
     expr(s.condition);
     expr(s.index);
@@ -76,6 +77,7 @@ class Checker {
   }
 
   const loop::Kernel& kernel_;
+  bool has_matrices_;
   Diagnostics errors_;
   int64_t stack_bytes_ = 0, scratch_bytes_ = 0;
   std::unordered_set<std::string> seen_;
@@ -100,8 +102,8 @@ uint64_t scratch_bytes(const loop::Kernel& kernel) {
   return kernel.body ? sum(*kernel.body) : 0;
 }
 
-Status check_kernel(const loop::Kernel& kernel) {
-  Diagnostics errors = Checker(kernel).run();
+Status check_kernel(const loop::Kernel& kernel, bool has_matrices) {
+  Diagnostics errors = Checker(kernel, has_matrices).run();
   if (errors.empty()) return {};
   return errors;
 }

@@ -228,6 +228,9 @@ void KernelEmitter::statement(const loop::StmtNode& s) {
     case StmtKind::kPrefetch:
       prefetch(element_pointer(*s.buffer, expr(s.index), false));
       return;
+    case StmtKind::kMultiplyMatrices:
+    case StmtKind::kStoreMatrix:
+      QUERNEL_UNREACHABLE("check_kernel refuses products of matrices");
     case StmtKind::kBarrier:
       return;
   }

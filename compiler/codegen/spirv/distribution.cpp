@@ -89,8 +89,20 @@ class Analysis {
       a.vector_stores = a.vector_stores || lanes > 1;
       access(s.buffer.get(), s.index, lanes);
     }
+    if (s.matrices)
+      for (const loop::MatrixPlace* place : {&s.matrices->a, &s.matrices->b}) matrix(s, *place);
     for (const loop::Stmt& child : s.body)
       if (child) statement(*child);
+  }
+
+  // Which invocation accesses which element is the device's matter.
+  void matrix(const loop::StmtNode& s, const loop::MatrixPlace& place) {
+    if (!place.buffer) return;
+    expression(place.index);
+    Accesses& a = of(place.buffer.get());
+    ++(s.kind == StmtKind::kStoreMatrix ? a.stores : a.loads);
+    a.aligned = a.by_lane = a.same_index = false;
+    a.vector_stores = true;
   }
 
   void place(const loop::BufferNode& b, const Accesses& a) {
@@ -102,6 +114,10 @@ class Analysis {
       return;
     }
     Placement placement = Placement::kShared;
+    if (b.scope == loop::Scope::kMatrix) {
+      result_.placements[&b] = Placement::kDistributed;
+      return;
+    }
     if (alone || (!a.vector_stores && b.size <= kLargestReplicated)) placement = Placement::kReplicated;
     if (!alone && a.aligned && a.lanes > 1) {
       placement = Placement::kDistributed;

@@ -16,6 +16,10 @@ const char* const kGlslFloat16 = R"(#extension GL_EXT_shader_explicit_arithmetic
 spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4466], 4461, 16);
 spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4467], 4462, 16);
 )";
+const char* const kGlslMatrices = R"(#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_memory_scope_semantics : require
+#pragma use_vulkan_memory_model
+)";
 
 namespace {
 

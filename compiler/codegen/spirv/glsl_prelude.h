@@ -11,6 +11,8 @@ extern const char* const kGlslHead;
 extern const char* const kGlslSubgroups;
 // For conversions between halves and floats: an extension and execution modes.
 extern const char* const kGlslFloat16;
+// For cooperative matrices: loops that drivers should unroll, and the memory model that these need.
+extern const char* const kGlslMatrices;
 // Words that may not be used as names: GLSL's keywords, and functions that shaders call.
 extern const char* const kGlslReserved[];
 extern const size_t kGlslReservedCount;

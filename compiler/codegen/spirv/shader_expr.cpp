@@ -74,7 +74,7 @@ std::string ShaderPrinter::variable_type(const loop::Expr& e) {
 }
 
 std::string ShaderPrinter::element_type(const loop::BufferNode& b) const {
-  return narrow_.contains(&b) ? "int" : glsl_type(b.dtype);
+  return halves_.contains(&b) ? "float16_t" : narrow_.contains(&b) ? "int" : glsl_type(b.dtype);
 }
 
 std::string ShaderPrinter::variable(const loop::ExprNode& e, const Place& at) {
@@ -183,6 +183,7 @@ std::string ShaderPrinter::load(const loop::ExprNode& e, const Place& at) {
     if (b.dtype == DType::kBool) x = "(uint(" + x + ") != 0u)";
     if (bit_width(b.dtype) < 32 && b.dtype != DType::kBool) x = glsl_type(b.dtype) + "(" + x + ")";
   }
+  if (halves_.contains(&b)) x = "packFloat2x16(f16vec2(" + x + ", 0.0hf))";
   std::string guard;
   int64_t always = 0;
   if (e.args.size() > 1 && !(loop::as_const_int(e.args[1], &always) && always != 0))

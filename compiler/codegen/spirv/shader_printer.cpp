@@ -53,6 +53,7 @@ ShaderPrinter::ShaderPrinter(const loop::Kernel& kernel, const Target& target, N
       distribution_(distribute(kernel)),
       narrow_(std::move(narrow)) {
   for (size_t i = 0; i < kGlslReservedCount; ++i) taken_.insert(kGlslReserved[i]);
+  if (kernel.body) find_matrices(*kernel.body);
 }
 
 std::string ShaderPrinter::declare(const std::string& wanted) {
@@ -92,8 +93,12 @@ std::string ShaderPrinter::interface() {
     bool exchanged = distribution_.exchanged.contains(b.get());
     std::string type = memory_type(b->dtype), view = (exchanged ? "coherent_" : "view_") + type;
     if (views.insert(view).second)
-      text += "layout(set = 0, binding = 0) " + std::string(exchanged ? "coherent " : "") + "buffer Of_" +
-              view + " { " + type + " at[]; } " + view + "[" + std::to_string(QNL_SPIRV_WINDOWS) + "];\n";
+      text += "layout(set = 0, binding = 0) " +
+              std::string(!exchanged             ? ""
+                          : multiplies_matrices_ ? "workgroupcoherent "
+                                                 : "coherent ") +
+              "buffer Of_" + view + " { " + type + " at[]; } " + view + "[" +
+              std::to_string(QNL_SPIRV_WINDOWS) + "];\n";
     std::string number = std::to_string(b->binding), name = declare(b->name);
     buffers_[b.get()] = name;
     bindings += "layout(constant_id = " + number + ") const uint window_" + number + " = 0u;\n";
@@ -174,6 +179,10 @@ Expected<Shader> ShaderPrinter::print() {
     line("int " + name + " = grid" + (i == 0 ? "" : " % " + count) + ";");
     if (i != 0) line("grid /= " + count + ";");
   }
+  if (multiplies_matrices_) {
+    line("const uint qnl_first_row = gl_SubgroupID * qnl_tiles % qnl_tiles_down;");
+    line("const uint qnl_first_column = gl_SubgroupID * qnl_tiles / qnl_tiles_down;");
+  }
   if (kernel_.body) statement(*kernel_.body);
   close();
   if (!errors_.empty()) return errors_;
@@ -183,11 +192,12 @@ Expected<Shader> ShaderPrinter::print() {
   shader.invocations = distribution_.invocations;
   shader.shared_bytes = shared_bytes_;
   std::string users = operations + reductions_ + out_;
-  bool converts_f16 = operations.find("packFloat2x16(") != std::string::npos;
-  shader.text = std::string(kGlslHead) + (uses_subgroups_ ? kGlslSubgroups : "") +
-                (converts_f16 ? kGlslFloat16 : "") +
-                "layout(local_size_x = " + std::to_string(shader.invocations) + ") in;\n" + module + shared_ +
-                glsl_prelude_for(users) + operations + reductions_ + "void main() {\n" + out_ + "}\n";
+  bool converts_f16 = multiplies_matrices_ || operations.find("packFloat2x16(") != std::string::npos;
+  shader.text = std::string(kGlslHead) + (uses_subgroups_ || multiplies_matrices_ ? kGlslSubgroups : "") +
+                (converts_f16 ? kGlslFloat16 : "") + (multiplies_matrices_ ? kGlslMatrices : "") +
+                "layout(local_size_x = " + std::to_string(shader.invocations) + ") in;\n" + module +
+                matrix_declarations() + shared_ + glsl_prelude_for(users) + operations + reductions_ +
+                "void main() {\n" + out_ + "}\n";
   return shader;
 }
 
@@ -273,6 +283,12 @@ ShaderPrinter::Exchange ShaderPrinter::accesses(const loop::StmtNode& s) const {
       result.places[s.buffer.get()].insert(places.begin(), places.end());
     result.written.insert(s.buffer.get());
   }
+  if (s.matrices)
+    for (const loop::MatrixPlace* place : {&s.matrices->a, &s.matrices->b}) {
+      read_exchanged(place->index, result, seen);
+      if (distribution_.exchanged.contains(place->buffer.get()))
+        (s.kind == StmtKind::kStoreMatrix ? result.written : result.read).insert(place->buffer.get());
+    }
   for (const loop::Stmt& child : s.body)
     if (child) result.join(accesses(*child));
   return result;
@@ -380,6 +396,7 @@ void ShaderPrinter::print_let(const loop::StmtNode& s) {
 
 void ShaderPrinter::print_alloc(const loop::BufferNode& b) {
   std::string name = buffers_[&b] = declare(b.name), type = element_type(b);
+  if (b.scope == loop::Scope::kMatrix) return print_matrix_sums(name);
   int64_t elements = std::max<int64_t>(b.size, 1);
   Placement placement = distribution_.placements.at(&b);
   if (placement == Placement::kDistributed) {
@@ -389,7 +406,7 @@ void ShaderPrinter::print_alloc(const loop::BufferNode& b) {
   std::string array = type + " " + name + "[" + std::to_string(elements) + "];";
   if (placement == Placement::kShared) {
     shared_ += "shared " + array + "\n";
-    shared_bytes_ += elements * shared_element_bytes(b.dtype);
+    shared_bytes_ += elements * (halves_.contains(&b) ? 2 : shared_element_bytes(b.dtype));
     return;
   }
   line((type == "float" || type == "double" ? "precise " : "") + array);
@@ -449,6 +466,7 @@ void ShaderPrinter::print_store(const loop::StmtNode& s) {
     if (b.dtype == DType::kBool) x = "uint(" + x + ")";
     if (memory_type(b.dtype) != type) x = memory_type(b.dtype) + "(" + x + ")";
   }
+  if (halves_.contains(&b)) x = "unpackFloat2x16(" + x + ").x";
   line(place + " = " + x + ";");
   while (own_.indent > depth) close();
 }

@@ -45,6 +45,7 @@ class ShaderPrinter : private CLikePrinter {
   void print_alloc(const loop::BufferNode& b) override;
   void print_store(const loop::StmtNode& s) override;
   void print_barrier() override { line("barrier();"); }
+  void print_matrices(const loop::StmtNode& s) override;
   bool reads_other_elements(const loop::StmtNode& s) const;
   std::string declare(const std::string& wanted);
   void refuse(const std::string& what);
@@ -116,6 +117,16 @@ class ShaderPrinter : private CLikePrinter {
   std::string lane_array(const std::string& kind, DType dtype, int copies);
   // Computes the lane reductions below `e` at a point that all invocations reach.
   void reduce_first(const loop::Expr& e);
+
+  // shader_matrices.cpp
+  void find_matrices(const loop::StmtNode& s);
+  std::string matrix_declarations() const;
+  // Returns the place of an element of a matrix.
+  std::string matrix_pointer(const loop::MatrixPlace& place, const std::string& row,
+                             const std::string& column);
+  void print_matrix_sums(const std::string& name);
+  bool multiplies_matrices_ = false;
+  std::unordered_set<const loop::BufferNode*> halves_;  // the kernel's own buffers of f16 in two bytes
 
   const Target& target_;
   bool uses_subgroups_ = false;

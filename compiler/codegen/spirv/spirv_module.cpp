@@ -5,6 +5,7 @@
 #include <glslang/SPIRV/GlslangToSpv.h>
 #include <spirv-tools/libspirv.hpp>
 
+#include "codegen/spirv/cooperative_matrix.h"
 #include "schemas/kernel_abi.h"
 
 namespace quernel::codegen {
@@ -66,6 +67,7 @@ Expected<std::vector<uint32_t>> compile_glsl(const std::string& text, const std:
   options.disableOptimizer = true;
   glslang::GlslangToSpv(*program.getIntermediate(EShLangCompute), words, &options);
   round_all_widths(words);
+  complete_matrix_types(words);
   return words;
 }
 
@@ -75,7 +77,7 @@ Status validate(const std::vector<uint32_t>& words, const std::string& name) {
   tools.SetMessageConsumer([&](spv_message_level_t, const char*, const spv_position_t&, const char* message) {
     log += (log.empty() ? "" : "; ") + std::string(message);
   });
-  if (tools.Validate(words)) return {};
+  if (tools.Validate(in_terms_of_nv(words))) return {};
   return internal_error("kernel '" + name + "': the SPIR-V validator: " + log, {}, "codegen-spirv");
 }
 
@@ -115,6 +117,10 @@ Expected<uint64_t> features_of(const std::vector<uint32_t>& words, const std::st
       case 4448:  // StorageBuffer8BitAccess
         features |= QNL_SPIRV_STORAGE_8;
         break;
+      case 5345:  // VulkanMemoryModel
+      case 6022:  // CooperativeMatrixKHR
+        features |= QNL_SPIRV_COOPMAT;
+        break;
       case 6018:  // DotProductInput4x8BitPacked
       case 6019:  // DotProduct
         features |= QNL_SPIRV_DOTPROD;
@@ -131,7 +137,7 @@ Expected<uint64_t> features_of(const std::vector<uint32_t>& words, const std::st
 std::string disassemble(const std::vector<uint32_t>& words) {
   std::string assembly;
   spvtools::SpirvTools(kEnvironment)
-      .Disassemble(words, &assembly,
+      .Disassemble(in_terms_of_nv(words), &assembly,
                    SPV_BINARY_TO_TEXT_OPTION_FRIENDLY_NAMES | SPV_BINARY_TO_TEXT_OPTION_INDENT);
   return assembly;
 }

@@ -16,6 +16,7 @@ Expected<std::vector<uint32_t>> compile_glsl(const std::string& text, const std:
 Status validate(const std::vector<uint32_t>& words, const std::string& name);
 // Returns the QNL_SPIRV_* features whose capabilities the module declares.
 Expected<uint64_t> features_of(const std::vector<uint32_t>& words, const std::string& name);
+// Returns its text, of cooperative matrices in terms of NVIDIA's older extension.
 std::string disassemble(const std::vector<uint32_t>& words);
 
 }  // namespace quernel::codegen

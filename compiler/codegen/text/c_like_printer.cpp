@@ -62,6 +62,9 @@ void CLikePrinter::statement(const loop::StmtNode& s) {
       return print_alloc(*s.buffer);
     case StmtKind::kPrefetch:
       return;  // neither C nor GLSL has it
+    case StmtKind::kMultiplyMatrices:
+    case StmtKind::kStoreMatrix:
+      return print_matrices(s);
     case StmtKind::kBarrier:
       return print_barrier();
   }

@@ -59,6 +59,7 @@ class CLikePrinter {
   virtual void print_store(const loop::StmtNode& s) = 0;
   virtual void print_alloc(const loop::BufferNode& b) = 0;
   virtual void print_barrier() = 0;
+  virtual void print_matrices(const loop::StmtNode& s) = 0;  // kMultiplyMatrices, kStoreMatrix
 
   // ---- expressions
   Place scalar_place() { return {scalar_lane_, -1, &own_}; }

@@ -6,6 +6,7 @@
 #include "loop/fold.h"
 #include "loop/passes.h"
 #include "loop/passes/simplify_expr.h"
+#include "loop/rewrite.h"
 #include "support/diagnostic.h"
 
 namespace quernel::loop {
@@ -54,6 +55,12 @@ Stmt StmtSimplifier::run(const Stmt& s) {
       return run_store(*s);
     case StmtKind::kPrefetch:
       return prefetch(s->buffer, expr_(s->index));
+    case StmtKind::kMultiplyMatrices:
+    case StmtKind::kStoreMatrix:
+      return with_places(*s, s->buffer, [&](MatrixPlace place) {
+        place.index = expr_(place.index);
+        return place;
+      });
     case StmtKind::kAlloc:
     case StmtKind::kBarrier:
       return s;
@@ -188,6 +195,14 @@ Stmt UnusedRemoval::run(const Stmt& s) {
       return buffers_.contains(s->buffer.get()) ? s : nullptr;
     case StmtKind::kPrefetch:
       use(s->index);
+      return s;
+    case StmtKind::kMultiplyMatrices:
+    case StmtKind::kStoreMatrix:
+      buffers_.insert(s->buffer.get());
+      for (const MatrixPlace* place : {&s->matrices->a, &s->matrices->b}) {
+        buffers_.insert(place->buffer.get());
+        use(place->index);
+      }
       return s;
     case StmtKind::kBarrier:
       return s;

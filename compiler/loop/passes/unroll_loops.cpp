@@ -86,6 +86,11 @@ Stmt Unroller::copy(const Stmt& s, Substitution* copies) {
     }
     case StmtKind::kPrefetch:
       return copies ? prefetch(s->buffer, (*copies)(s->index)) : s;
+    case StmtKind::kMultiplyMatrices:
+    case StmtKind::kStoreMatrix:
+      if (!copies) return s;
+      return with_places(*s, (*copies)(s->buffer),
+                         [&](const MatrixPlace& place) { return (*copies)(place); });
     case StmtKind::kBarrier:
       return s;
   }

@@ -225,6 +225,8 @@ Stmt LoopVectorizer::stmt(const Stmt& s) {
     case StmtKind::kAlloc:
       return widen_alloc(*s);
     case StmtKind::kPrefetch:
+    case StmtKind::kMultiplyMatrices:
+    case StmtKind::kStoreMatrix:
     case StmtKind::kBarrier:
       return fail();
   }

@@ -77,7 +77,8 @@ bool shares_rows(const ContractionPlan& plan) {
 }
 
 int64_t shared_pitch(const ContractionPlan& plan) {
-  constexpr int64_t kGap = 4;
+  // Columns of a matrix begin at multiples of 16 bytes.
+  const int64_t kGap = plan.matrices ? 8 : 4;
   int64_t fetched = plan.lanes / plan.shared_steps;
   return (plan.tile_m + fetched - 1) / fetched * fetched + kGap;
 }

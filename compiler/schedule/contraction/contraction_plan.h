@@ -17,6 +17,8 @@ namespace quernel::schedule {
 
 // Depthwise sums of up to this many steps (3x3) are fully unrolled.
 constexpr int64_t kUnrolledSteps = 9;
+// Rows and columns of a tile that matrix units sum, and steps that they take at a time (QNL_SPIRV_MATRIX_SIDE, _STEPS).
+constexpr int kMatrixSide = 64, kMatrixSteps = 16;
 constexpr int64_t kMostWordsAtOnce = 4;  // of a sum of words, unrolled where registers are few
 
 // How windows slide over one dim of an image. At output position p and window position k, the element is p *
@@ -86,6 +88,8 @@ struct ContractionPlan {
   // Constants that the epilogue reads, such as biases and multipliers: each panel of words ends with a row of each one,
   // so that the pointer to the panel leads to them.
   std::vector<ColumnConstant> column_constants;
+  // On a GPU with matrix units: these sum tiles of f16 products, whose rows of a are fetched to shared memory.
+  bool matrices = false;
   // On a GPU with shared memory: the number of steps along the sum's last axis for which the workgroup
   // fetches "a" at a time, each element once. Tiles of few rows read theirs in place (shares_rows). 0: all
   // tiles do.

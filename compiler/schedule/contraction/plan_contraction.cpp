@@ -31,7 +31,7 @@ int dot_width(DType a, DType b, DType accumulator, const Target& target) {
   // Scalars without an instruction for it would take a word apart byte by byte, and can as well load bytes.
   const bool in_words = has_dots(target) || target.has_dot_pairs || !target.loads_signed_bytes;
   if (is_byte(a) && is_byte(b) && accumulator == DType::kI32) return in_words ? 4 : 1;
-  return a == b && target.multiplies(a) && accumulator == DType::kF32 ? 2 : 1;
+  return a == DType::kBF16 && b == a && target.has_dot_bf16 && accumulator == DType::kF32 ? 2 : 1;
 }
 
 namespace {
@@ -179,9 +179,23 @@ void coalesce(std::vector<Axis>& axes, std::vector<int>& order, const Contiguous
   order = std::move(result);
 }
 
+// Whether matrix units sum the products: of enough rows and columns for their tiles, in whole fetches of steps.
+bool multiplies_matrices(const ContractionPlan& plan, const OperandStrides& a, const OperandStrides& b,
+                         DType accumulator, const Target& target) {
+  constexpr int64_t kFewestRows = 16, kFewestColumns = 32;
+  if (!target.has_matrices || !plan.packed || plan.elementwise || plan.staged ||
+      plan.reduction_axes.empty() || accumulator != DType::kF32 || a.dtype != DType::kF16 ||
+      b.dtype != DType::kF16 || plan.lanes != kMatrixSide)
+    return false;
+  return floormod(plan.axes[plan.reduction_axes.back()].extent, kMatrixSteps) == Dim(0) &&
+         row_count(plan).estimate() >= kFewestRows &&
+         plan.axes[plan.vector_axis].extent.estimate() >= kFewestColumns;
+}
+
 // Steps of a sum that a workgroup fetches at a time: lanes take neighbours along its last axis.
 int shared_steps(const ContractionPlan& plan, const Target& target) {
   constexpr int kSteps = 16;
+  if (plan.matrices) return kMatrixSteps;
   constexpr int64_t kFewestSteps = 8;  // fewer are not worth the barriers
   if (!target.local_memory || plan.elementwise || plan.dot > 1 || plan.staged || plan.reduction_axes.empty())
     return 0;
@@ -472,6 +486,8 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   }
   plan.widens_panels = widens_panels(plan, target);
   choose_lane_sums(plan, plan.swapped ? y.dtype : x.dtype, plan.swapped ? x.dtype : y.dtype, target);
+  plan.matrices =
+      multiplies_matrices(plan, plan.swapped ? y : x, plan.swapped ? x : y, contraction.accumulator, target);
   plan.shared_steps = shared_steps(plan, target);
   plan.odd_panels_apart = plan.blocks && target.has_caches() && !target.lanes_are_invocations();
   const bool streams =

@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 import sides  # noqa: E402
 
-FEATURES = ["subgroups", "dotprod", "float16"]
+FEATURES = ["subgroups", "dotprod", "float16", "coopmat"]
 # One of each, of two that many devices have, of all.
 TARGETS = ["vulkan", *(f"vulkan+{f}" for f in FEATURES), "vulkan+subgroups+dotprod", "vulkan+" + "+".join(FEATURES)]
 GROUPS = ["products", "int8", "attention", "networks", "networks_f16", "operators", "models", "conformance"]

@@ -274,6 +274,71 @@ TEST(Shaders, halves_are_converted_by_instructions_where_the_target_has_them) {
     EXPECT_THAT(assembly, HasSubstr(std::string("OpExecutionMode %main ") + mode));
 }
 
+// The module's matrix types have the shape that the device chooses, as specialisation constants.
+TEST(Shaders, products_of_matrices_are_cooperative) {
+  const loop::Kernel kernel = kernel_of(R"(kernel @matrices {
+  buffer %x: f16[4096] read binding 0
+  buffer %w: f16[4096] read binding 1
+  buffer %y: f32[4096] write binding 2
+  alloc %rows: f16[1152] shared
+  alloc %tile: f32[4096] shared
+  alloc %s: f32[4096] matrix
+  for i in serial(4) {
+    for j in serial(16) {
+      %rows[ramp(j * 72, 1, 64)] = %x[ramp(i * 16 + j, 64, 64)]
+    }
+    multiply_matrices(64, 64, 16) %s += %rows[0, 1, 72] * %w[i * 1024, 64, 1]
+  }
+  store_matrix(64, 64) %tile[0, 64, 1] = %s
+  for m in serial(64) {
+    %y[ramp(m * 64, 1, 64)] = %tile[ramp(m * 64, 1, 64)]
+  }
+}
+)");
+  const Target target = *find_target("vulkan+coopmat");
+  Expected<codegen::Shader> shader = codegen::print_shader(kernel, target);
+  ASSERT_TRUE(shader) << to_string(shader.errors());
+  EXPECT_EQ(shader->invocations, 64);
+  EXPECT_EQ(shader->shared_bytes, 1152 * 2 + 4096 * 4);
+  // Fetched rows are there before the product reads them, and are read before the next ones come.
+  EXPECT_EQ(count(shader->text, "barrier();"), 3U) << shader->text;
+  Expected<codegen::ShaderImage> image = codegen::compile_shaders({kernel}, target, {});
+  ASSERT_TRUE(image) << to_string(image.errors());
+  EXPECT_EQ(image->features, QNL_SPIRV_VULKAN_1_1 | QNL_SPIRV_STORAGE_16 | QNL_SPIRV_FLOAT16 |
+                                 QNL_SPIRV_SUBGROUPS | QNL_SPIRV_COOPMAT);
+  Expected<std::vector<uint32_t>> words = codegen::compile_glsl(shader->text, "matrices");
+  ASSERT_TRUE(words) << to_string(words.errors());
+  const std::string assembly = codegen::disassemble(*words);
+  EXPECT_THAT(assembly, HasSubstr("OpTypeCooperativeMatrixNV %half %uint_3 %qnl_rows %qnl_steps"));
+  EXPECT_THAT(assembly, HasSubstr("OpTypeCooperativeMatrixNV %half %uint_3 %qnl_steps %qnl_columns"));
+  EXPECT_THAT(assembly, HasSubstr("OpTypeCooperativeMatrixNV %float %uint_3 %qnl_rows %qnl_columns"));
+  EXPECT_THAT(assembly, HasSubstr("OpDecorate %qnl_rows SpecId 128"));
+  std::map<uint32_t, int> ops;
+  for (size_t at = 5; at < words->size(); at += (*words)[at] >> 16) ++ops[(*words)[at] & 0xffff];
+  EXPECT_EQ(ops[4456], 3);  // OpTypeCooperativeMatrixKHR
+  EXPECT_EQ(ops[4457], 2);  // OpCooperativeMatrixLoadKHR
+  EXPECT_EQ(ops[4458], 1);
+  EXPECT_EQ(ops[4459], 1);
+  Expected<codegen::ShaderImage> without = codegen::compile_shaders({kernel}, vulkan(), {});
+  ASSERT_FALSE(without);
+  EXPECT_THAT(without.errors()[0].message, HasSubstr("products of matrices are for GPUs that have them"));
+}
+
+TEST(Shaders, refuse_matrices_that_devices_cannot_share_out) {
+  auto refusal = [](const std::string& weights, const std::string& shape, const std::string& strides) {
+    const std::string text = "kernel @k {\n  buffer %w: f16[" + weights +
+                             "] read binding 0\n  alloc %s: f32[4096] matrix\n  multiply_matrices(" + shape +
+                             ") %s += %w[0, " + strides + "] * %w[0, 64, 1]\n}\n";
+    Expected<codegen::Shader> shader = codegen::print_shader(kernel_of(text), *find_target("vulkan+coopmat"));
+    return shader ? std::string() : shader.errors()[0].message;
+  };
+  EXPECT_EQ(refusal("4096", "64, 64, 16", "16, 1"), "");
+  EXPECT_EQ(refusal("4096", "64, 64, 8", "8, 1"),
+            "kernel 'k' as a shader: a product of matrices of 64 x 64 x 8");
+  EXPECT_EQ(refusal("100000000", "64, 64, 16", "16, 1"),
+            "kernel 'k' as a shader: a matrix in a binding of more than 128 MiB");
+}
+
 constexpr const char* kSum = R"(kernel @sum {
   buffer %x: f32[64] read binding 0
   buffer %y: f32[2] write binding 1

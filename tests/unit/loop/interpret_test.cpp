@@ -84,6 +84,32 @@ TEST(Interpret, dot_2x2_multiplies_two_rows_by_two_columns) {
   EXPECT_EQ(values_of<int32_t>(after[1]), (std::vector<int32_t>{255 + 7, 110 + 7, -255 + 7, 200 + 7}));
 }
 
+// The first operand lies by rows, the second one and the result by columns.
+TEST(Interpret, matrices_are_multiplied_and_added) {
+  Kernel kernel = parsed(R"(kernel @k {
+  buffer %x: f16[6] read binding 0
+  buffer %w: f16[6] read binding 1
+  buffer %y: f32[4] write binding 2
+  alloc %s: f32[4] matrix
+  for i in serial(2) {
+    multiply_matrices(2, 2, 3) %s += %x[0, 3, 1] * %w[0, 1, 3]
+  }
+  store_matrix(2, 2) %y[0, 1, 2] = %s
+}
+)");
+  auto halves = [](const std::vector<float>& values) {
+    std::vector<uint16_t> bits;
+    for (float value : values) bits.push_back(f32_to_f16_bits(value));
+    return bytes_of<uint16_t>(bits);
+  };
+  std::string error;
+  Bytes after = run(
+      kernel, {halves({1, 2, 3, 4, 5, 6}), halves({1, 0, 0.5f, -1, 10, 100}), bytes_of<float>({0, 0, 0, 0})},
+      &error);
+  EXPECT_EQ(error, "");
+  EXPECT_EQ(values_of<float>(after[2]), (std::vector<float>{5, 14, 2 * 319, 2 * 646}));
+}
+
 TEST(Interpret, dot_adds_two_products_to_each_half_of_a_word) {
   Kernel kernel = parsed(R"(kernel @k {
   buffer %x: u8[8] read binding 0

@@ -56,6 +56,29 @@ TEST(Text, round_trips_every_construct) {
   EXPECT_TRUE(status) << quernel::to_string(status.errors());
 }
 
+constexpr const char* kMatrices = R"(kernel @k {
+  buffer %x: f16[96] read binding 0
+  buffer %w: f16[64] read binding 1
+  buffer %y: f32[24] write binding 2
+  alloc %s: f32[24] matrix
+  for i in serial(2) {
+    multiply_matrices(6, 4, 8) %s += %x[i * 48, 8, 1] * %w[i * 32, 1, 8]
+  }
+  store_matrix(6, 4) %y[0, 1, 6] = %s
+}
+)";
+
+TEST(Text, round_trips_products_of_matrices) {
+  Kernel kernel = parsed(kMatrices);
+  EXPECT_EQ(to_string(kernel), kMatrices);
+  Status status = verify(kernel);
+  EXPECT_TRUE(status) << quernel::to_string(status.errors());
+  for (auto pass : {simplify, vectorize_loops, unroll_loops}) {
+    pass(kernel);
+    EXPECT_EQ(to_string(kernel), kMatrices);
+  }
+}
+
 TEST(Text, round_trips_random_kernels_and_what_passes_make_of_them) {
   for (uint32_t seed = 1; seed <= 150; ++seed) {
     Kernel kernel = random_kernel(seed);
@@ -116,7 +139,8 @@ TEST(Text, errors_say_the_line_and_what_was_expected) {
   const BadText kBad[] = {
       {"kernle @k {}", 1, "expected 'kernel', found 'kernle'"},
       {"kernel @k {\n  frob\n}", 2,
-       "expected a statement (for, if, let, alloc, barrier, prefetch, a store or a block), found 'frob'"},
+       "expected a statement (for, if, let, alloc, barrier, prefetch, multiply_matrices, store_matrix, a "
+       "store or a block), found 'frob'"},
       {"kernel @k {\n  let a: f32 = 1\n}", 2, "expected a value of type f32, found i64"},
       {"kernel @k {\n\n  let a: i64 = b\n}", 3, "variable 'b' is not declared"},
       {"kernel @k {\n  %y[0] = 1f32\n}", 2, "buffer '%y' is not declared"},
@@ -129,8 +153,11 @@ TEST(Text, errors_say_the_line_and_what_was_expected) {
        "expected serial, reduction, unrolled or vector, found 'parallel'"},
       {"kernel @k {\n  if 1 {\n  }\n}", 2, "expected a condition of type bool, found i64"},
       {"kernel @k {\n", 2,
-       "expected a statement (for, if, let, alloc, barrier, prefetch, a store or a block), found the end of "
+       "expected a statement (for, if, let, alloc, barrier, prefetch, multiply_matrices, store_matrix, a "
+       "store or a block), found the end of "
        "the text"},
+      {"kernel @k {\n  buffer %y: f32[4] write binding 0\n  store_matrix(2, 2) %y[0, 2, 1] = %y\n}", 3,
+       "expected a matrix buffer, found '%y'"},
       {"kernel @k {\n  let a: f32 = f32(0x1ffffffff)\n}", 2,
        "expected 32 bits in hexadecimal, found '1ffffffff'"},
       {"kernel @k {\n  let a: i64 = $n\n}", 2, "symbol '$n' is not declared"},
@@ -144,7 +171,7 @@ TEST(Text, errors_say_the_line_and_what_was_expected) {
       {"kernel @k {\n  buffer %x: f32[1] read binding 0\n  buffer %x: f32[1] read binding 1\n}", 3,
        "buffer '%x' is declared twice"},
       {"kernel @k symbols($n, $n) {\n}", 1, "symbol '$n' is declared twice"},
-      {"kernel @k {\n  alloc %x: f32[1] heap\n}", 2, "expected register or shared, found 'heap'"},
+      {"kernel @k {\n  alloc %x: f32[1] heap\n}", 2, "expected register, shared or matrix, found 'heap'"},
       {"kernel @k {\n  for i in serial(4i32) {\n  }\n}", 2, "expected an extent of type i64, found i32"},
       {"kernel @k {\n  let a: i64 = 1bool\n}", 2, "expected a number's dtype such as f32, found 'bool'"},
       {"kernel @k {\n  let b: i64 = 1\n  let a: i64x2 = splat(b, 2)\n}", 3, "expected a constant to splat"},

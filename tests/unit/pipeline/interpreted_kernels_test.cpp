@@ -311,6 +311,37 @@ TEST(InterpretedKernels, two_rows_by_two_columns) {
   }
 }
 
+// Small integers as halves, so that sums are exact in any order; `rows` by `columns`, or a window of 3 over an image.
+std::string halves_by_halves(int rows, int columns, int steps, bool is_window) {
+  auto n = [](int number) { return std::to_string(number); };
+  const int lines = is_window ? rows + 2 : rows, places = is_window ? 3 : 1;
+  const std::string image = "[" + n(lines) + "," + n(steps) + "]",
+                    result = "[" + n(rows) + "," + n(columns) + "]",
+                    weights = "[" + n(columns) + "," + n(places) + "," + n(steps) + "]";
+  std::string text = "graph @g(%x: i8" + image + ") {\n  %h = cast %x : f16" + image +
+                     "\n  %k = constant i8" + weights + " {";
+  for (int i = 0; i < columns * places * steps; ++i) text += (i ? ", " : "") + n((i * 37 + i / 7) % 15 - 7);
+  text += "}\n  %w = cast %k : f16" + weights + "\n  %s = contract %h, %w axes(m: " + n(rows) +
+          ", n: " + n(columns) + " | i: " + n(places) + ", k: " + n(steps) +
+          ") a[m + i, k] b[n, i, k] out[m, n] acc f32 unrounded : f32" + result;
+  return text + "\n  %y = neg %s : f32" + result + "\n  return y = %y\n}\n";
+}
+
+// Tiles of 64 by 64 sums, of which rows and columns need not exist.
+TEST(InterpretedKernels, matrix_units) {
+  for (auto [rows, columns, steps] : {std::array{64, 64, 16}, {16, 32, 48}, {65, 70, 32}, {130, 200, 80}})
+    for (bool is_window : {false, true}) {
+      const std::string kernels =
+          expect_equal(halves_by_halves(rows, columns, steps, is_window), "vulkan+coopmat");
+      EXPECT_NE(kernels.find("multiply_matrices(64, 64, 16) %sums"), std::string::npos) << kernels;
+    }
+  // Few rows, few columns, and sums that end within a fetch.
+  for (auto [rows, columns, steps] : {std::array{15, 64, 64}, {64, 31, 64}, {64, 64, 40}})
+    EXPECT_EQ(expect_equal(halves_by_halves(rows, columns, steps, false), "vulkan+coopmat")
+                  .find("multiply_matrices"),
+              std::string::npos);
+}
+
 INSTANTIATE_TEST_SUITE_P(BareMetal, InterpretedKernels,
                          testing::Values("cortex-m0plus", "cortex-m4", "cortex-m55", "riscv32imc"),
                          [](const auto& info) {
