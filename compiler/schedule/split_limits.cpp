@@ -55,6 +55,9 @@ ContractionLimits contraction_limits(const Target& target) {
   if (!target.lanes_are_invocations()) return limits;
   limits.most_terms = 1 << 15;
   limits.few_results = 1 << 10;
+  // The parts' sum is a kernel more, which takes as long as hundreds of dependent multiply-adds.
+  limits.busy_results = target.parallel_invocations;
+  limits.busy_terms = 256;
   return limits;
 }
 

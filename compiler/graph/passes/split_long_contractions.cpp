@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "graph/passes/passes.h"
+#include "graph/quantized.h"
 #include "graph/rewrite.h"
 
 namespace quernel {
@@ -12,9 +13,9 @@ namespace {
 
 constexpr int64_t kMostPartResults = 1 << 22;  // elements
 
-// The part's size that divides `extent`, in [wanted / 2, wanted]; 0: none.
-int64_t divisor_up_to(int64_t extent, int64_t wanted) {
-  for (int64_t d = wanted; d > 1 && d >= wanted / 2; --d)
+// The part's size that divides `extent`, in [wanted / 2, wanted], a multiple of `step`; 0: none.
+int64_t divisor_up_to(int64_t extent, int64_t wanted, int64_t step = 1) {
+  for (int64_t d = wanted / step * step; d > 1 && d >= wanted / 2; d -= step)
     if (extent % d == 0) return d;
   return 0;
 }
@@ -31,7 +32,8 @@ class Splitter {
     const int64_t extent = whole_.axes[axis_].extent.value(), parts = (extent + size_ - 1) / size_;
     ValueId sum = kNoValue;
     if (results_ * parts <= kMostPartResults) {
-      const int64_t divisor = divisor_up_to(extent, size_), size = divisor != 0 ? divisor : size_;
+      const int64_t divisor = extent % size_ == 0 ? size_ : divisor_up_to(extent, size_),
+                    size = divisor != 0 ? divisor : size_;
       sum = add(side_by_side(size), extent % size == 0 ? kNoValue : part(extent / size * size, extent));
     } else {
       for (int64_t begin = 0; begin < extent; begin += size_)
@@ -50,15 +52,39 @@ class Splitter {
       if (!axis.reduction || !axis.extent.is_const()) continue;
       if (axis_ < 0 || whole_.axes[axis_].extent.value() < axis.extent.value()) axis_ = static_cast<int>(i);
     }
-    if (!terms.is_const() || whole_.winograd != 0) return false;
+    if (!terms.is_const() || axis_ < 0 || whole_.winograd != 0) return false;
     if (results == Dim(1)) return false;  // materialize-operands makes a product and a reduction of it
     results_ = std::max<int64_t>(results.estimate(), 1);
+    const int64_t others = terms.value() / whole_.axes[axis_].extent.value();
+    if ((size_ = size_of_busy_part(terms.value(), others)) > 0) return true;
     bool alone = terms.value() > limits_.longest_shared && results_ <= limits_.few_results &&
                  terms.value() >= limits_.least_shared / results_;
     if (!alone && terms.value() <= limits_.most_terms) return false;
-    const int64_t others = terms.value() / whole_.axes[axis_].extent.value();
     size_ = std::max<int64_t>(1, limits_.part_terms / others);
     return size_ < whole_.axes[axis_].extent.value();
+  }
+
+  // Parts that are computed side by side where one of all terms would leave invocations idle. `others`: terms for a position
+  // on the axis.
+  int64_t size_of_busy_part(int64_t terms, int64_t others) const {
+    // Blocks that share a scale have up to so many elements, and kernels fetch some neighbours at a time.
+    constexpr int64_t kLargestBlock = 256, kTogether = 16;
+    if (limits_.busy_results == 0 || results_ >= limits_.busy_results || terms < 2 * limits_.busy_terms)
+      return 0;
+    bool constant = false, quantised = false;
+    for (ValueId v : node_.inputs) {
+      while (const Node* moved = r_.old.def(v)) {
+        if (!has_index_map(*moved)) break;
+        v = moved->inputs[0];
+      }
+      quantised |= quantized_constant(r_.old, v).has_value();
+      constant |= r_.old.constant(v) != nullptr || quantised;
+    }
+    if (!constant) return 0;
+    const int64_t most_parts = limits_.busy_results / results_,
+                  wanted = std::max(limits_.busy_terms, terms / most_parts) / others;
+    const int64_t extent = whole_.axes[axis_].extent.value();
+    return wanted < extent ? divisor_up_to(extent, wanted, quantised ? kLargestBlock : kTogether) : 0;
   }
 
   ValueId add(ValueId a, ValueId b) const {

@@ -40,7 +40,9 @@ const Pass kPasses[] = {
                                               .part_terms = 32,
                                               .longest_shared = 64,
                                               .few_results = 8,
-                                              .least_shared = 256});
+                                              .least_shared = 256,
+                                              .busy_results = 32,
+                                              .busy_terms = 32});
      },
      1e-6},
     {"split-long-reductions",
