@@ -17,6 +17,7 @@ class CompileAndRun(ToolTest):
         result = json.loads(self.succeeds("quernel-run", "digits.qnl", "random:1", "--output", "scores.npy", "--json"))
         self.assertLessEqual(result["latency_ms"]["min"], result["latency_ms"]["median"])
         self.assertGreater(result["load_ms"], 0)
+        self.assertGreaterEqual(result["first_result_ms"], result["load_ms"] + result["latency_ms"]["min"])
         self.assertGreater(result["peak_rss_bytes"], 0)
         self.assertEqual(result["memory"]["constants_bytes"], report["constants_bytes"])
         self.assertEqual(set(result["memory"]), {"constants_bytes", "workspace_bytes", "state_bytes", "io_bytes", "session_bytes", "code_bytes"})
