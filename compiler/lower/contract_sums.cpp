@@ -208,7 +208,8 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
   shared_.reset();
   if (schedule::shares_rows(plan_)) {
     shared_.emplace(plan_, plan_.matrices ? DType::kF16 : accumulator_dtype_);
-    body.push_back(shared_->begin([&](Expr m) { return offset_of(first_row + m, true); }));
+    for (Stmt& s : shared_->begin([&](Expr m) { return offset_of(first_row + m, true); }))
+      body.push_back(std::move(s));
   } else if (along_ || even_rows()) {
     body.push_back(loop::alloc(row_offsets));
     body.push_back(loop::store(row_offsets, index(0), offset_of(first_row, false)));

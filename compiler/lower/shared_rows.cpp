@@ -25,9 +25,9 @@ Stmt SharedRows::for_each(const std::function<Stmt(Expr, Expr, Expr)>& body) con
   return loop::for_loop(i, index(vectors_), AxisKind::kUnrolled, lanes);
 }
 
-Stmt SharedRows::begin(const std::function<Expr(Expr)>& offset_of) const {
+std::vector<Stmt> SharedRows::begin(const std::function<Expr(Expr)>& offset_of) const {
   Stmt offsets = for_each([&](Expr n, Expr row, Expr) { return loop::store(offsets_, n, offset_of(row)); });
-  return loop::block({loop::alloc(offsets_), loop::alloc(elements_), offsets});
+  return {loop::alloc(offsets_), loop::alloc(elements_), offsets};
 }
 
 Stmt SharedRows::fetch(const std::function<Expr(Expr, Expr)>& value_at) const {

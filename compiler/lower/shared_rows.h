@@ -14,7 +14,7 @@ class SharedRows {
 
   // `offset_of`: the offset in a of a row, counted from the tile's first; the row may be past the tile's last
   // one.
-  loop::Stmt begin(const std::function<loop::Expr(loop::Expr)>& offset_of) const;
+  std::vector<loop::Stmt> begin(const std::function<loop::Expr(loop::Expr)>& offset_of) const;
   // `value_at`: the element of a at a row's offset and a step, counted from the first step fetched.
   loop::Stmt fetch(const std::function<loop::Expr(loop::Expr offset, loop::Expr step)>& value_at) const;
   loop::Expr element(const loop::Expr& row, const loop::Expr& step) const;
