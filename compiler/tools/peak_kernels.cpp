@@ -116,6 +116,40 @@ PeakKernel byte_products(const Target& target, int64_t groups, int steps) {
   return chains_of(target.has_dot(false, true) ? kMixedByteStep : kSignedByteStep, target, groups, steps);
 }
 
+PeakKernel matrix_products(int64_t groups, int steps) {
+  PeakKernel p;
+  p.groups = groups;
+  p.input = 64;
+  p.output = groups * 64 * 64;
+  p.work = 2.0 * 16 * static_cast<double>(p.output) * steps;
+  p.text = fmt::format(R"(kernel @matrix_products grid(wg: {groups}) {{
+  buffer %x: f32[64] read binding 0
+  buffer %y: f32[{outputs}] write binding 1
+  alloc %rows: f16[1152] shared
+  alloc %columns: f16[1152] shared
+  alloc %tile: f32[4096] shared
+  alloc %sums: f32[4096] matrix
+  for i in serial(16) {{
+    for f in vector(64) {{
+      %rows[i * 72 + f] = cast(f16, %x[f])
+      %columns[i * 72 + f] = cast(f16, %x[f])
+    }}
+  }}
+  for k in reduction({steps}) {{
+    multiply_matrices(64, 64, 16) %sums += %rows[0, 1, 72] * %columns[0, 72, 1]
+  }}
+  store_matrix(64, 64) %tile[0, 64, 1] = %sums
+  for m in serial(64) {{
+    for n in vector(64) {{
+      %y[wg * 4096 + m * 64 + n] = %tile[m * 64 + n]
+    }}
+  }}
+}}
+)",
+                       fmt::arg("groups", groups), fmt::arg("outputs", p.output), fmt::arg("steps", steps));
+  return p;
+}
+
 // Sums of `bytes`, a share for each workgroup, `sweeps` times over. A workgroup reads the halves of its share side by
 // side, since hardware prefetchers follow two streams faster than one.
 PeakKernel reads(const char* name, const Target& target, int64_t groups, int64_t bytes, int sweeps) {

@@ -22,6 +22,8 @@ struct PeakKernel {
 PeakKernel multiply_adds(const Target& target, int64_t groups, int steps);
 // "byte_products": int8 dot products with i32 accumulators in registers, two operations for each product.
 PeakKernel byte_products(const Target& target, int64_t groups, int steps);
+// "matrix_products": f16 products of matrix units with f32 sums, of operands in shared memory. Requires has_matrices.
+PeakKernel matrix_products(int64_t groups, int steps);
 // Reads `bytes` of the input, a share for each workgroup, `sweeps` times over.
 PeakKernel reads(const char* name, const Target& target, int64_t groups, int64_t bytes, int sweeps);
 

@@ -116,6 +116,10 @@ Status write_kernels(const std::string& folder) {
                             reads("reads", target, kGroups, kReadBytes, 1)},
                            target, fmt::format("{}/peaks-{}.qnl", folder, name)));
   }
+  constexpr int kMatrixSteps = 64;
+  QUERNEL_TRY(Target matrices, find_target("vulkan+coopmat"));
+  QUERNEL_CHECK(write_peak_kernels({matrix_products(kGroups, kMatrixSteps)}, matrices,
+                                   folder + "/peaks-vulkan+coopmat.qnl"));
   const std::pair<const char*, std::string> graphs[] = {{"copies", negation(kReadBytes / 4)},
                                                         {"transfer", negation(64)},
                                                         {"chain", products(16, kChain)},

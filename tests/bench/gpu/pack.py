@@ -278,6 +278,7 @@ def add_peaks(kit, options):
     kit.write("peaks.txt", """multiply_adds_f32 peaks-vulkan.qnl --entry multiply_adds --repeat 1000 --seconds 2 --profile
 multiply_adds_int8 peaks-vulkan.qnl --entry byte_products --repeat 1000 --seconds 2 --profile
 multiply_adds_int8_dotprod peaks-vulkan+dotprod.qnl --entry byte_products --repeat 1000 --seconds 2 --profile needs dotprod
+multiply_adds_f16_coopmat peaks-vulkan+coopmat.qnl --entry matrix_products --repeat 1000 --seconds 2 --profile needs coopmat
 reads peaks-vulkan.qnl --entry reads --repeat 1000 --seconds 2 --profile
 copies copies.qnl --repeat 1000 --seconds 2 --profile
 copies_with_transfers copies.qnl --repeat 100 --seconds 2
