@@ -41,6 +41,7 @@ struct Arena {
   // For read-only memory, which is wrapped once: its address, and the number of arenas that use it.
   const void* key = nullptr;
   uint32_t users = 0;
+  bool to_be_uploaded = false;  // the device does not have it yet
   Arena* next = nullptr;
 
   bool mirrored() const { return caller != nullptr || staging.buffer != VK_NULL_HANDLE; }
@@ -132,10 +133,10 @@ struct VulkanDevice : qnl_device {
   void (*message)(void* user, const char* text) = nullptr;
   void* message_user = nullptr;
 
-  // For the device's own transfers, one at a time.
+  // For the device's own transfers. One is recorded and waited for at a time; uploads take turns of the two.
   VkCommandPool pool = VK_NULL_HANDLE;
-  VkCommandBuffer transfer = VK_NULL_HANDLE;
-  VkFence fence = VK_NULL_HANDLE;
+  VkCommandBuffer transfers[2] = {};
+  VkFence fences[2] = {};
   Buffer staging;
   Buffer empty;  // bound where a kernel has no memory
 
@@ -151,6 +152,7 @@ struct VulkanDevice : qnl_device {
   uint64_t memory_used = 0;
   bool faulted = false;
   Arena* shared_constants = nullptr;
+  bool has_uploads = false;  // some of them are still to be uploaded
   VulkanKernelSet* kernel_sets = nullptr;
   VulkanRecording* in_flight = nullptr;  // submissions not yet seen complete
   Counts counts;
@@ -178,7 +180,10 @@ bool has_unified_memory(const VulkanDevice* d);
 uint64_t max_arena_bytes(const VulkanDevice* d);
 uint64_t arena_memory_bytes(const VulkanDevice* d);
 
-// Create and destroy the command buffer, fence and staging memory of the device's own transfers.
+// Copies constants that the device does not have yet. Call before kernels run, or while pipelines are made.
+qnl_status upload_constants(VulkanDevice* d);
+
+// Create and destroy the command buffers, fences and staging memory of the device's own transfers.
 qnl_status open_transfers(VulkanDevice* d);
 void close_transfers(VulkanDevice* d);
 

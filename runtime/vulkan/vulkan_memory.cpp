@@ -84,53 +84,83 @@ void delete_arena(VulkanDevice* d, Arena* arena) {
   platform::free_pages(arena, sizeof(Arena));
 }
 
-// ---- the device's own transfers: recorded, submitted and waited for at once
+// ---- the device's own transfers, in one of two command buffers
 
-qnl_status begin_transfer(VulkanDevice* d) {
+qnl_status begin_transfer(VulkanDevice* d, uint32_t which) {
+  VkCommandBuffer buffer = d->transfers[which];
   VkCommandBufferBeginInfo info = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
                                    VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
-  qnl_status status = check(d, d->api.BeginCommandBuffer(d->transfer, &info));
+  qnl_status status = check(d, d->api.BeginCommandBuffer(buffer, &info));
   if (status != QNL_OK) return status;
   VkMemoryBarrier barrier = {VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_MEMORY_WRITE_BIT,
                              VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT};
-  d->api.CmdPipelineBarrier(d->transfer, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT,
-                            0, 1, &barrier, 0, nullptr, 0, nullptr);
+  d->api.CmdPipelineBarrier(buffer, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1,
+                            &barrier, 0, nullptr, 0, nullptr);
   return QNL_OK;
 }
 
-qnl_status end_transfer(VulkanDevice* d) {
+qnl_status submit_transfer(VulkanDevice* d, uint32_t which) {
+  VkCommandBuffer buffer = d->transfers[which];
   VkMemoryBarrier barrier = {VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT,
                              VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT};
-  d->api.CmdPipelineBarrier(d->transfer, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
+  d->api.CmdPipelineBarrier(buffer, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
                             &barrier, 0, nullptr, 0, nullptr);
   VkSubmitInfo info = {VK_STRUCTURE_TYPE_SUBMIT_INFO};
   info.commandBufferCount = 1;
-  info.pCommandBuffers = &d->transfer;
-  VkResult result = d->api.EndCommandBuffer(d->transfer);
-  if (result == VK_SUCCESS) result = d->api.ResetFences(d->device, 1, &d->fence);
-  if (result == VK_SUCCESS) result = d->api.QueueSubmit(d->queue, 1, &info, d->fence);
-  if (result == VK_SUCCESS) result = d->api.WaitForFences(d->device, 1, &d->fence, VK_TRUE, d->timeout);
-  if (result == VK_TIMEOUT) result = VK_ERROR_DEVICE_LOST;  // given up
+  info.pCommandBuffers = &buffer;
+  VkResult result = d->api.EndCommandBuffer(buffer);
+  if (result == VK_SUCCESS) result = d->api.ResetFences(d->device, 1, &d->fences[which]);
+  if (result == VK_SUCCESS) result = d->api.QueueSubmit(d->queue, 1, &info, d->fences[which]);
   d->counts.transfers += 1;
   return check(d, result);
 }
 
+qnl_status wait_transfer(VulkanDevice* d, uint32_t which) {
+  VkResult result = d->api.WaitForFences(d->device, 1, &d->fences[which], VK_TRUE, d->timeout);
+  if (result == VK_TIMEOUT) result = VK_ERROR_DEVICE_LOST;  // given up
+  return check(d, result);
+}
+
+qnl_status end_transfer(VulkanDevice* d) {
+  qnl_status status = submit_transfer(d, 0);
+  return status == QNL_OK ? wait_transfer(d, 0) : status;
+}
+
 qnl_status copy_buffer(VulkanDevice* d, const Buffer& source, uint64_t from, const Buffer& target,
                        uint64_t to, uint64_t bytes) {
-  qnl_status status = begin_transfer(d);
+  qnl_status status = begin_transfer(d, 0);
   if (status != QNL_OK) return status;
   VkBufferCopy region = {from, to, bytes};
-  d->api.CmdCopyBuffer(d->transfer, source.buffer, target.buffer, 1, &region);
+  d->api.CmdCopyBuffer(d->transfers[0], source.buffer, target.buffer, 1, &region);
   return end_transfer(d);
 }
 
+// While the device copies one half of the staging memory, the next piece comes into the other one.
 qnl_status upload(VulkanDevice* d, Arena* arena, uint64_t offset, const char* source, uint64_t bytes) {
+  constexpr uint64_t kHalf = kStagingBytes / 2;
   qnl_status status = QNL_OK;
-  for (uint64_t at = 0; at < bytes && status == QNL_OK; at += kStagingBytes) {
-    uint64_t piece = bytes - at < kStagingBytes ? bytes - at : kStagingBytes;
-    memcpy(d->staging.mapped, source + at, piece);
-    status = copy_buffer(d, d->staging, 0, arena->local, arena->offset + offset + at, piece);
+  bool copies[2] = {};
+  uint32_t half = 0;
+  auto wait = [&](uint32_t which) {
+    if (!copies[which]) return;
+    copies[which] = false;
+    qnl_status waited = wait_transfer(d, which);
+    if (status == QNL_OK) status = waited;
+  };
+  for (uint64_t at = 0; at < bytes && status == QNL_OK; at += kHalf, half ^= 1) {
+    uint64_t piece = bytes - at < kHalf ? bytes - at : kHalf;
+    wait(half);
+    if (status != QNL_OK) break;
+    memcpy(d->staging.mapped + half * kHalf, source + at, piece);
+    status = begin_transfer(d, half);
+    if (status != QNL_OK) break;
+    VkBufferCopy region = {half * kHalf, arena->offset + offset + at, piece};
+    d->api.CmdCopyBuffer(d->transfers[half], d->staging.buffer, arena->local.buffer, 1, &region);
+    status = submit_transfer(d, half);
+    copies[half] = status == QNL_OK;
   }
+  wait(half);
+  wait(half ^ 1);
   return status;
 }
 
@@ -150,15 +180,16 @@ qnl_status fill_local(VulkanDevice* d, Arena* arena, uint64_t offset, uint64_t b
   uint64_t first = round_up(begin, 4), last = end / 4 * 4;
   if (first >= last) first = last = end;
   memset(d->staging.mapped, value, 8);
-  qnl_status status = begin_transfer(d);
+  qnl_status status = begin_transfer(d, 0);
   if (status != QNL_OK) return status;
   VkBufferCopy regions[2];
   uint32_t count = 0;
   if (begin < first) regions[count++] = {0, begin, first - begin};
   if (last < end) regions[count++] = {0, last, end - last};
   if (first < last)
-    d->api.CmdFillBuffer(d->transfer, arena->local.buffer, first, last - first, value * 0x01010101u);
-  if (count > 0) d->api.CmdCopyBuffer(d->transfer, d->staging.buffer, arena->local.buffer, count, regions);
+    d->api.CmdFillBuffer(d->transfers[0], arena->local.buffer, first, last - first, value * 0x01010101u);
+  if (count > 0)
+    d->api.CmdCopyBuffer(d->transfers[0], d->staging.buffer, arena->local.buffer, count, regions);
   return end_transfer(d);
 }
 
@@ -205,12 +236,8 @@ qnl_status wrap_constants(VulkanDevice* d, const void* memory, uint64_t bytes, A
   if (arena == nullptr) return QNL_OUT_OF_MEMORY;
   qnl_status status = QNL_OK;
   if (!import_memory(d, memory, bytes, arena)) {
-    TraceScope scope(d, QNL_TRACE_UPLOAD, nullptr, bytes);
     status = make_local(d, bytes, false, arena);
-    if (status == QNL_OK && d->unified) memcpy(arena->local.mapped, memory, bytes);
-    if (status == QNL_OK && !d->unified)
-      status = upload(d, arena, 0, static_cast<const char*>(memory), bytes);
-    d->counts.uploads += 1;
+    arena->to_be_uploaded = d->has_uploads = status == QNL_OK;
   }
   if (status != QNL_OK) {
     delete_arena(d, arena);
@@ -226,6 +253,23 @@ qnl_status wrap_constants(VulkanDevice* d, const void* memory, uint64_t bytes, A
 }
 
 }  // namespace
+
+qnl_status upload_constants(VulkanDevice* d) {
+  if (!d->has_uploads) return QNL_OK;
+  for (Arena* arena = d->shared_constants; arena != nullptr; arena = arena->next) {
+    if (!arena->to_be_uploaded) continue;
+    TraceScope scope(d, QNL_TRACE_UPLOAD, nullptr, arena->bytes);
+    const auto* source = static_cast<const char*>(arena->key);
+    if (d->unified)
+      memcpy(arena->local.mapped, source, arena->bytes);
+    else if (qnl_status status = upload(d, arena, 0, source, arena->bytes); status != QNL_OK)
+      return status;
+    arena->to_be_uploaded = false;
+    d->counts.uploads += 1;
+  }
+  d->has_uploads = false;
+  return QNL_OK;
+}
 
 bool has_unified_memory(const VulkanDevice* d) { return find_type(d, ~0u, Memory::kUnified) != ~0u; }
 
@@ -396,9 +440,10 @@ qnl_status open_transfers(VulkanDevice* d) {
   VkFenceCreateInfo fence = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
   VkResult result = d->api.CreateCommandPool(d->device, &pool, nullptr, &d->pool);
   VkCommandBufferAllocateInfo info = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, d->pool,
-                                      VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
-  if (result == VK_SUCCESS) result = d->api.AllocateCommandBuffers(d->device, &info, &d->transfer);
-  if (result == VK_SUCCESS) result = d->api.CreateFence(d->device, &fence, nullptr, &d->fence);
+                                      VK_COMMAND_BUFFER_LEVEL_PRIMARY, 2};
+  if (result == VK_SUCCESS) result = d->api.AllocateCommandBuffers(d->device, &info, d->transfers);
+  for (VkFence& made : d->fences)
+    if (result == VK_SUCCESS) result = d->api.CreateFence(d->device, &fence, nullptr, &made);
   if (result != VK_SUCCESS) return check(d, result);
   qnl_status status = create_buffer(d, 4, Memory::kStaging, &d->empty);
   if (status != QNL_OK || d->unified) return status;
@@ -409,7 +454,7 @@ void close_transfers(VulkanDevice* d) {
   destroy_buffer(d, &d->staging);
   destroy_buffer(d, &d->empty);
   free_blocks(d);
-  d->api.DestroyFence(d->device, d->fence, nullptr);
+  for (VkFence fence : d->fences) d->api.DestroyFence(d->device, fence, nullptr);
   d->api.DestroyCommandPool(d->device, d->pool, nullptr);
 }
 

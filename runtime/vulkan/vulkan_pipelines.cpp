@@ -151,10 +151,11 @@ qnl_status make_pipelines(VulkanDevice* d, VulkanKernelSet* set, qnl_error* erro
   Work work = {d, set};
   platform::Thread workers[kMostThreads];
   while (started + 1 < threads && platform::start_thread(&workers[started], take_pipelines, &work)) ++started;
+  qnl_status status = upload_constants(d);  // meanwhile
   take_pipelines(&work);
   for (uint32_t t = 0; t < started; ++t) platform::join_thread(workers[t]);
   d->cache_is_stale = true;
-  qnl_status status = QNL_OK;
+  if (status != QNL_OK) (void)fail(error, status, "constants: the device cannot use them");
   for (PipelineBlock* block = set->pipelines; block != nullptr; block = block->next)
     for (uint32_t i = 0; i < block->count; ++i) {
       PipelineBlock::Entry& entry = block->entries[i];

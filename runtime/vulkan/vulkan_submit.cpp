@@ -196,6 +196,7 @@ qnl_status submit_commands(VulkanDevice* d, VulkanRecording* r, uint32_t begin, 
                            CommandFailure* failure) {
   if (d->faulted) return QNL_DEVICE_FAULT;
   qnl_status status = finish(d, r, platform::kForever, Waiting::kWithoutLock);
+  if (status == QNL_OK) status = upload_constants(d);
   uint32_t first = begin;
   for (uint32_t c = begin; c < end && status == QNL_OK; ++c) {
     const Command& command = r->list->commands[c];

@@ -231,6 +231,38 @@ TEST_P(VulkanKernels, more_workgroups_than_one_dimension_has) {
   table.unload_kernels(device(), kernels);
 }
 
+// Constants are uploaded while pipelines are made, or before the first submission: in pieces that take turns in the staging
+// memory of a device that has its own.
+TEST_P(VulkanKernels, constants_are_there_when_kernels_run) {
+  const runtime::DeviceTable& table = *device()->table;
+  AlignedBytes code(spirv_table("WORD(0, i) = WORD(1, i * 16u + 5u);", 2, 0));
+  constexpr uint32_t kCount = 160 * 1024;  // of 10 MiB of words each 16th
+  std::vector<std::byte> bytes(size_t{kCount} * 16 * 4);
+  for (uint32_t i = 0; i < kCount * 16; ++i) {
+    const uint32_t word = i * 2654435761u;
+    std::memcpy(bytes.data() + size_t{i} * 4, &word, 4);
+  }
+  const AlignedBytes constants(bytes);
+  const uint64_t uploads = counts().uploads;
+  KernelSet* kernels = nullptr;
+  ASSERT_EQ(table.load_kernels(device(), {code.data(), code.size(), QNL_ARCH_SPIRV, 1}, &kernels, nullptr),
+            QNL_OK);
+  for (int round = 0; round < 2; ++round) {  // the second one finds the pipeline
+    DeviceArena words, results;
+    ASSERT_EQ(table.wrap_arena(device(), constants.data(), bytes.size(), true, &words), QNL_OK);
+    ASSERT_EQ(table.allocate_arena(device(), kCount * 4, false, &results), QNL_OK);
+    const DeviceRange ranges[] = {{&results, 0}, {&words, 0}};
+    ASSERT_EQ(table.launch(device(), kernels, 0, kCount / 16, ranges, 2, nullptr), QNL_OK);
+    std::vector<uint32_t> found(kCount);
+    ASSERT_EQ(table.read(device(), ranges[0], found.data(), kCount * 4), QNL_OK);
+    for (uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(found[i], (i * 16 + 5) * 2654435761u) << i;
+    table.free_arena(device(), &results);
+    table.free_arena(device(), &words);
+  }
+  EXPECT_LE(counts().uploads - uploads, 2u);
+  table.unload_kernels(device(), kernels);
+}
+
 // Mesa's software driver ends all loops of an invocation after 65,535 iterations, without an error.
 TEST_P(VulkanKernels, loops_that_the_driver_would_end_are_refused) {
   const runtime::DeviceTable& table = *device()->table;
