@@ -245,8 +245,11 @@ class ContractLowering {
   // shared memory.
   loop::Stmt reduce_shared(const loop::Buffer& acc, const loop::Expr& b_base, const loop::Expr& first_column);
 
-  // Sums a whole tile by matrix units, block by block of rows of a that the workgroup fetches, and stores it in `acc`.
-  loop::Stmt reduce_matrices(const loop::Buffer& acc, const loop::Expr& b_base);
+  // Returns whether matrix units read the rows of a where they are: all tiles have all rows, at equal distances and aligned
+  // as matrices have to be. Else workgroups fetch them to shared memory.
+  bool loads_matrices_in_place() const;
+  // Sums a whole tile by matrix units and stores it in `acc`. `first_row`: offset in a, of rows that are read in place.
+  loop::Stmt reduce_matrices(const loop::Buffer& acc, const loop::Expr& b_base, const loop::Expr& first_row);
 
   loop::Stmt each_sum(const loop::Buffer& acc, BinaryOp op,
                       const std::function<loop::Expr(const loop::Expr&)>& of_row);

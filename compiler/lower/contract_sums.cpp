@@ -206,10 +206,13 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
 
   auto offset_of = [&](const Expr& row, bool may_pass_end) { return row_offset(base, row, may_pass_end); };
   shared_.reset();
-  if (schedule::shares_rows(plan_)) {
+  const bool in_place = plan_.matrices && loads_matrices_in_place();
+  if (schedule::shares_rows(plan_) && !in_place) {
     shared_.emplace(plan_, plan_.matrices ? DType::kF16 : accumulator_dtype_);
     for (Stmt& s : shared_->begin([&](Expr m) { return offset_of(first_row + m, true); }))
       body.push_back(std::move(s));
+  } else if (in_place) {
+    // Matrix units need but the tile's first row.
   } else if (along_ || even_rows()) {
     body.push_back(loop::alloc(row_offsets));
     body.push_back(loop::store(row_offsets, index(0), offset_of(first_row, false)));
@@ -250,7 +253,7 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
     tile_place.constants = b_base + at(rows * plan_.panel_n());
   }
   if (plan_.matrices) {
-    body.push_back(reduce_matrices(acc, b_base));
+    body.push_back(reduce_matrices(acc, b_base, in_place ? offset_of(first_row, false) : nullptr));
     body.push_back(store_tile(c_, node_, tile_, acc, tile_place));
     return loop::block(std::move(body));
   }
