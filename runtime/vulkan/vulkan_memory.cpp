@@ -237,7 +237,7 @@ qnl_status wrap_constants(VulkanDevice* d, const void* memory, uint64_t bytes, A
   qnl_status status = QNL_OK;
   if (!import_memory(d, memory, bytes, arena)) {
     status = make_local(d, bytes, false, arena);
-    arena->to_be_uploaded = d->has_uploads = status == QNL_OK;
+    if (status == QNL_OK) arena->to_be_uploaded = d->has_uploads = true;
   }
   if (status != QNL_OK) {
     delete_arena(d, arena);

@@ -163,8 +163,11 @@ qnl_status make_pipelines(VulkanDevice* d, VulkanKernelSet* set, qnl_error* erro
       report(d, QNL_TRACE_PIPELINE, nullptr, false, entry.begin, entry.end, 0);
       entry.begin = entry.end = 0;
       d->counts.pipelines += 1;
-      if (qnl_status failed = check(d, entry.result); failed != QNL_OK)
+      if (qnl_status failed = check(d, entry.result); failed != QNL_OK) {
         status = fail(error, failed, "kernel {}: the driver cannot compile it", entry.kernel);
+        entry = block->entries[--block->count];  // sessions that do not need it are not to fail
+        --i;
+      }
     }
   return status;
 }
@@ -175,7 +178,7 @@ qnl_status find_pipeline(VulkanDevice* d, VulkanKernelSet* set, uint32_t kernel,
   if (status != QNL_OK) return status;
   const PipelineBlock::Entry* entry = find_entry(set, kernel, map);
   if (entry->pipeline == VK_NULL_HANDLE) status = make_pipelines(d, set, error);
-  *pipeline = entry->pipeline;
+  if (status == QNL_OK) *pipeline = entry->pipeline;
   return status;
 }
 
