@@ -18,6 +18,10 @@ std::optional<QuantizedConstant> quantized_constant(const Graph& graph, ValueId 
   return q;
 }
 
+bool is_constant_operand(const Graph& graph, ValueId v) {
+  return graph.constant(v) || quantized_constant(graph, v);
+}
+
 bool reads_weights(const Node& node, size_t operand) {
   const Contraction& c = node.attributes.contraction;
   if (node.op != OpKind::k_contract || operand > 1 || c.accumulator != DType::kF32) return false;

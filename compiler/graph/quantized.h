@@ -18,6 +18,9 @@ struct QuantizedConstant {
 // Returns nullopt if `v` is not a dequantize node of constants.
 std::optional<QuantizedConstant> quantized_constant(const Graph& graph, ValueId v);
 
+// Returns whether `v` is a constant, or a quantised one.
+bool is_constant_operand(const Graph& graph, ValueId v);
+
 // Returns whether operand `operand` of the node can be weights that its kernel widens: the node adds up products in f32, of
 // matrices, or along windows for columns of the result that only the weights have (depthwise filters have none).
 bool reads_weights(const Node& node, size_t operand);

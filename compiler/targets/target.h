@@ -129,7 +129,7 @@ struct Target {
   bool has_dot(bool a_signed, bool b_signed) const {
     return a_signed != b_signed ? has_dot_u8_s8 : a_signed ? has_dot_s8_s8 : has_dot_u8_u8;
   }
-  // Whether instructions multiply floats of this narrow dtype and accumulates in f32.
+  // Whether instructions multiply floats of this narrow dtype and accumulate in f32.
   bool multiplies(DType dtype) const {
     return (dtype == DType::kBF16 && has_dot_bf16) || (dtype == DType::kF16 && has_matrices);
   }

@@ -38,16 +38,12 @@ std::vector<int64_t> map_axes(const std::vector<int64_t>& axes, const Order& ord
   return result;
 }
 
-bool has_weights(const Graph& graph, const Node& node) {
-  return graph.constant(node.inputs[1]) || quantized_constant(graph, node.inputs[1]);
-}
-
 // A convolution as ONNX has it: channels in dim 1, reduced or grouped there; further dims slide with the
 // output's. Groups have weights of their own: dim 1 of a channels-last convolution, along which a window slides, has not.
 bool is_convolution(const Graph& graph, const Node& node, const StagedImages& images) {
   const Contraction& c = node.attributes.contraction;
   size_t rank = c.out.size();
-  if (rank < 3 || c.a.size() != rank || !has_weights(graph, node)) return false;
+  if (rank < 3 || c.a.size() != rank || !is_constant_operand(graph, node.inputs[1])) return false;
   auto uses = [&](const IndexExpr& e, bool reduction) {
     for (size_t i = 0; i < c.axes.size(); ++i)
       if (c.axes[i].reduction == reduction && !(c.axes[i].extent == Dim(1)) &&

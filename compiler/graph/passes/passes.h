@@ -161,7 +161,7 @@ struct ContractionLimits {
   int64_t longest_shared = 0;  // terms that always stay in one part, however few the results
   int64_t few_results = 0;     // results that too few workgroups compute
   int64_t least_shared = 0;    // least products of a contraction with few results that is split
-  // Products with constants that have fewer results than this go in as many parts as reach it, of busy_terms at least;
+  // Products with constants that have fewer results than this go in as many parts as reach it, of half busy_terms at least;
   // 0: none does.
   int64_t busy_results = 0, busy_terms = 0;
 };

@@ -2,6 +2,7 @@
 // are one contraction with an axis of parts, and a sum; else one contraction after another adds its part to
 // those before it.
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "graph/passes/passes.h"
@@ -67,24 +68,27 @@ class Splitter {
   // Parts that are computed side by side where one of all terms would leave invocations idle. `others`: terms for a position
   // on the axis.
   int64_t size_of_busy_part(int64_t terms, int64_t others) const {
-    // Blocks that share a scale have up to so many elements, and kernels fetch some neighbours at a time.
-    constexpr int64_t kLargestBlock = 256, kTogether = 16;
+    constexpr int64_t kTogether = 16;  // neighbours that kernels fetch at a time
     if (limits_.busy_results == 0 || results_ >= limits_.busy_results || terms < 2 * limits_.busy_terms)
       return 0;
-    bool constant = false, quantised = false;
+    bool constant = false;
+    int64_t step = kTogether;
     for (ValueId v : node_.inputs) {
       while (const Node* moved = r_.old.def(v)) {
         if (!has_index_map(*moved)) break;
         v = moved->inputs[0];
       }
-      quantised |= quantized_constant(r_.old, v).has_value();
-      constant |= r_.old.constant(v) != nullptr || quantised;
+      constant |= is_constant_operand(r_.old, v);
+      // No part ends within a block that shares a scale.
+      if (const std::optional<QuantizedConstant> q = quantized_constant(r_.old, v))
+        for (size_t d = 0; d < q->groups->size(); ++d)
+          if (q->scales->dims[d] > 1) step = std::lcm(step, (*q->groups)[d]);
     }
     if (!constant) return 0;
     const int64_t most_parts = limits_.busy_results / results_,
                   wanted = std::max(limits_.busy_terms, terms / most_parts) / others;
     const int64_t extent = whole_.axes[axis_].extent.value();
-    return wanted < extent ? divisor_up_to(extent, wanted, quantised ? kLargestBlock : kTogether) : 0;
+    return wanted < extent ? divisor_up_to(extent, wanted, step) : 0;
   }
 
   ValueId add(ValueId a, ValueId b) const {

@@ -88,7 +88,7 @@ struct ContractionPlan {
   // Constants that the epilogue reads, such as biases and multipliers: each panel of words ends with a row of each one,
   // so that the pointer to the panel leads to them.
   std::vector<ColumnConstant> column_constants;
-  // On a GPU with matrix units: these sum tiles of f16 products, whose rows of a are fetched to shared memory.
+  // On a GPU with matrix units: these sum tiles of f16 products.
   bool matrices = false;
   // On a GPU with shared memory: the number of steps along the sum's last axis for which the workgroup
   // fetches "a" at a time, each element once. Tiles of few rows read theirs in place (shares_rows). 0: all

@@ -58,10 +58,6 @@ QuantizedOperand quantized_operand(const Graph& graph, ValueId v) {
   return result;
 }
 
-bool is_constant_operand(const Graph& graph, ValueId v) {
-  return graph.constant(v) || quantized_constant(graph, v);
-}
-
 std::optional<RowsOfBytes> rows_of_bytes(const Graph& graph, ValueId v) {
   const Node* node = graph.def(v);
   if (!node || node->op != OpKind::k_dequantize_rows) return std::nullopt;

@@ -17,8 +17,6 @@ struct OperandAccess {
   bool affine = false;
   bool direct() const { return affine && guards.empty(); }
 };
-// Returns whether a contraction can read `v`, the base of an operand, as a constant.
-bool is_constant_operand(const Graph& graph, ValueId v);
 // Returns the operand seen through its movement ops. `operand` is 0 or 1.
 OperandAccess resolve_operand(const Graph& graph, const Node& contract, int operand);
 

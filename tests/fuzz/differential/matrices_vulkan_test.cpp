@@ -14,10 +14,10 @@ struct Product {
 Graph graph_of(const Product& p, Random& random) {
   Graph graph;
   GraphBuilder build(graph);
-  const ValueId input = graph.add_input("x", {DType::kF16, {p.rows + p.places - 1, p.steps}}),
-                x = build.unary(UnaryOp::k_neg, input),  // whose rows are aligned
-      z = graph.add_input("z", {DType::kF32, {p.rows, p.columns}}),
-                w = build.constant(random_tensor(DType::kF16, {p.columns, p.places, p.steps}, random));
+  const ValueId input = graph.add_input("x", {DType::kF16, {p.rows + p.places - 1, p.steps}});
+  const ValueId z = graph.add_input("z", {DType::kF32, {p.rows, p.columns}});
+  const ValueId x = build.unary(UnaryOp::k_neg, input);  // whose rows are aligned
+  const ValueId w = build.constant(random_tensor(DType::kF16, {p.columns, p.places, p.steps}, random));
   auto axis = [](int i) { return IndexExpr::axis(i); };
   Contraction c;
   c.axes = {{"m", p.rows, false}, {"n", p.columns, false}, {"i", p.places, true}, {"k", p.steps, true}};

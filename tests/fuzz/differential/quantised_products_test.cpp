@@ -1,5 +1,5 @@
-// Products and convolutions with quantised constants against the interpreter: widths, blocks, zero points, numbers of rows, sums that end
-// within a block or a word.
+// Products and convolutions with quantised constants against the interpreter: widths, blocks, zero points, numbers of
+// rows, sums that end within a block or a word.
 #include <gtest/gtest.h>
 
 #include <algorithm>
