@@ -54,6 +54,7 @@ class Splitter {
       if (axis_ < 0 || whole_.axes[axis_].extent.value() < axis.extent.value()) axis_ = static_cast<int>(i);
     }
     if (!terms.is_const() || axis_ < 0 || whole_.winograd != 0) return false;
+    if (terms == Dim(0)) return false;    // an empty sum
     if (results == Dim(1)) return false;  // materialize-operands makes a product and a reduction of it
     results_ = std::max<int64_t>(results.estimate(), 1);
     const int64_t others = terms.value() / whole_.axes[axis_].extent.value();
