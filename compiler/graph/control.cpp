@@ -27,6 +27,13 @@ TensorType result_type(const Node& node, size_t k) {
   return type;
 }
 
+bool fills_bytes(const TensorType& type) {
+  if (!is_packed(type.dtype)) return true;
+  Dim count = 1;
+  for (const Dim& d : type.shape) count = count * d;
+  return floormod(count, 2) == Dim(0);
+}
+
 ValueId add_result(GraphBuilder& build, ValueId token, int64_t k) {
   if (token == kNoValue) return kNoValue;
   TensorType type = result_type(*build.graph().def(token), static_cast<size_t>(k));

@@ -19,6 +19,9 @@ Dim iterations(const Control& control);
 // Of a node that gives a token: how many results it has, and the type of result `k`.
 size_t result_count(const Node& node);
 TensorType result_type(const Node& node, size_t k);
+// Whether a scan output of this type, of one iteration, shares no byte with that of the next: an even number of elements
+// where two share a byte.
+bool fills_bytes(const TensorType& type);
 // Result `k` of the node whose token `token` is.
 ValueId add_result(GraphBuilder& build, ValueId token, int64_t k);
 

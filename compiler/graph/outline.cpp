@@ -190,6 +190,14 @@ std::optional<std::vector<ValueId>> build_loop(
   std::vector<ValueId> outputs = made->carried;
   outputs.insert(outputs.end(), made->scanned.begin(), made->scanned.end());
   if (!check_results(build, outputs, spec.initial.size())) return std::nullopt;
+  // A scan output whose elements share a byte with those of the next iteration is scanned as bytes.
+  std::vector<DType> scanned_from;  // the dtypes of scan outputs
+  for (size_t i = carried.size(); i < outputs.size(); ++i) {
+    const TensorType type = graph.type(outputs[i]);
+    scanned_from.push_back(type.dtype);
+    if (!fills_bytes(type))
+      outputs[i] = build.cast(outputs[i], is_signed_integer(type.dtype) ? DType::kI8 : DType::kU8);
+  }
   for (size_t i = 0; i < carried.size(); ++i)
     if (graph.type(outputs[i]) != graph.type(spec.initial[i])) {
       build.fail(unsupported(
@@ -233,6 +241,10 @@ std::optional<std::vector<ValueId>> build_loop(
   for (size_t k = 0; k < outputs.size(); ++k)
     results.push_back(add_result(build, token, static_cast<int64_t>(k)));
   if (!build.ok()) return std::nullopt;
+  for (size_t i = 0; i < scanned_from.size(); ++i) {
+    ValueId& result = results[carried.size() + i];
+    result = build.cast(result, scanned_from[i]);
+  }
   return results;
 }
 

@@ -54,6 +54,10 @@ Expected<TensorType> infer_control(OpKind op, const Types& inputs, const Attribu
     if (body.type(body.outputs[i].value) != inputs[i])
       return invalid_input("expected carried value " + std::to_string(i) + " to stay of type " +
                            to_string(inputs[i]) + ", found " + to_string(body.type(body.outputs[i].value)));
+  for (size_t i = carried; i < body.outputs.size(); ++i)
+    if (const TensorType& type = body.type(body.outputs[i].value); !fills_bytes(type))
+      return invalid_input("expected a scan output of whole bytes, found " + to_string(type) +
+                           "; cast it to i8 or u8 in the body");
   return token_type();
 }
 
