@@ -7,6 +7,7 @@
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
@@ -51,12 +52,13 @@ std::pair<const Load&, const Load&> ends_of(const Sharing& loads) {
 class LoopNest {
  public:
   LoopNest(llvm::LoopInfo& loops, llvm::ScalarEvolution& evolution, llvm::DominatorTree& dominators,
-           int64_t reach)
+           int64_t reach, size_t fewest_loads)
       : loops_(loops),
         evolution_(evolution),
         dominators_(dominators),
         expander_(evolution, "pointer"),
-        reach_(reach) {}
+        reach_(reach),
+        fewest_loads_(fewest_loads) {}
 
   bool run() {
     for (Loop* loop : loops_) finish(*loop, visit(*loop));
@@ -80,7 +82,8 @@ class LoopNest {
         finish(*child, of_child);
     }
     if (is_sum)
-      for (const Sharing& loads : loads_by_pointer(loop)) pointers.push_back(advance(loop, loads));
+      for (const Sharing& loads : loads_by_pointer(loop))
+        if (loads.size() >= fewest_loads_) pointers.push_back(advance(loop, loads));
     changed_ |= !pointers.empty();
     return pointers;
   }
@@ -117,7 +120,8 @@ class LoopNest {
     }
   }
 
-  // Whether it is a loop as loop IR makes it, with a number of steps that is known in front of it, that stores nothing.
+  // Whether it is a loop as loop IR makes it, with a number of steps that is known in front of it, that stores nothing. What it
+  // prefetches has addresses of its own.
   bool sums(const Loop& loop) const {
     if (!loop.isLoopSimplifyForm() || loop.getExitingBlock() != loop.getLoopLatch() ||
         evolution_.getSmallConstantTripCount(&loop) == 1 ||
@@ -126,8 +130,11 @@ class LoopNest {
                                     loop.getLoopPreheader()->getTerminator()))
       return false;
     return std::none_of(loop.block_begin(), loop.block_end(), [](const llvm::BasicBlock* block) {
-      return std::any_of(block->begin(), block->end(),
-                         [](const llvm::Instruction& i) { return i.mayWriteToMemory(); });
+      return std::any_of(block->begin(), block->end(), [](const llvm::Instruction& i) {
+        auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+        return i.mayWriteToMemory() &&
+               !(intrinsic && intrinsic->getIntrinsicID() == llvm::Intrinsic::prefetch);
+      });
     });
   }
 
@@ -223,7 +230,8 @@ class LoopNest {
 
   // The bytes that all steps of the loop advance a pointer by.
   const SCEV* bytes_of_steps(const Loop& loop, int64_t step) {
-    llvm::Type* type = llvm::Type::getInt32Ty(loop.getHeader()->getContext());
+    llvm::Type* type =
+        evolution_.getEffectiveSCEVType(llvm::PointerType::get(loop.getHeader()->getContext(), 0));
     const SCEV* others = evolution_.getTruncateOrZeroExtend(evolution_.getBackedgeTakenCount(&loop), type);
     const SCEV* count = evolution_.getAddExpr(others, evolution_.getOne(type));
     return evolution_.getMulExpr(count, evolution_.getConstant(type, static_cast<uint64_t>(step), true));
@@ -256,7 +264,7 @@ class LoopNest {
   // Compares a pointer and not the counter, which then needs no register. One that goes on has its last value
   // in a register or on the stack anyway.
   void end_by_pointer(Loop& loop, const std::vector<Pointer>& pointers) {
-    if (pointers.empty()) return;
+    if (pointers.empty() || fewest_loads_ > 1) return;
     auto found = std::find_if(pointers.begin(), pointers.end(), [](const Pointer& p) { return p.goes_on; });
     const Pointer& p = found == pointers.end() ? pointers[0] : *found;
     auto* branch = llvm::cast<llvm::BranchInst>(loop.getLoopLatch()->getTerminator());
@@ -272,6 +280,7 @@ class LoopNest {
   llvm::DominatorTree& dominators_;
   llvm::SCEVExpander expander_;
   int64_t reach_;
+  size_t fewest_loads_;
   bool changed_ = false;
 };
 
@@ -292,7 +301,7 @@ llvm::PreservedAnalyses AdvancePointersPass::run(llvm::Function& function,
   mark_sums(function);
   LoopNest nest(analyses.getResult<llvm::LoopAnalysis>(function),
                 analyses.getResult<llvm::ScalarEvolutionAnalysis>(function),
-                analyses.getResult<llvm::DominatorTreeAnalysis>(function), reach_);
+                analyses.getResult<llvm::DominatorTreeAnalysis>(function), reach_, fewest_loads_);
   return nest.run() ? llvm::PreservedAnalyses::none() : llvm::PreservedAnalyses::all();
 }
 

@@ -44,8 +44,10 @@ struct InstructionSet {
   bool wide_products = true;     // of 32-bit integers, 64 bits long
   bool wide_division = true;     // of 64-bit integers, also by a library
   bool wide_conversions = true;  // between 64-bit integers and floats, also by a library
-  int64_t load_reach = 0;        // with few registers: the largest offset of a load from its pointer, bytes
-  int stack_alignment = 64;      // bytes, of buffers on the stack
+  // If not 0, loops advance pointers (advance_pointers.h): the largest offset of a load, bytes, and the loads that share one.
+  int64_t load_reach = 0;
+  size_t loads_of_pointer = 1;
+  int stack_alignment = 64;  // bytes, of buffers on the stack
 
   // `type`: float, double or a vector of them.
   const Floats& floats(const llvm::Type* type) const {

@@ -131,6 +131,9 @@ InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo
   isa.wide_products = target.arch != QNL_ARCH_ARM || subtarget.checkFeatures("+thumb2");
   if (target.registers_are_few())
     isa.load_reach = target.arch == QNL_ARCH_RISCV32 ? 2047 : subtarget.checkFeatures("+thumb2") ? 4095 : 31;
+  // Multiply-adds of memory; fewer loads do not outweigh the addition of the pointer.
+  constexpr size_t kFewestLoads = 4;
+  if (isa.avx) isa.load_reach = 1 << 30, isa.loads_of_pointer = kFewestLoads;
   if (isa.narrow_indices) isa.stack_alignment = std::max(8, target.vector_bytes);
   return isa;
 }

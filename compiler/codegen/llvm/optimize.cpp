@@ -46,7 +46,7 @@ llvm::FunctionPassManager pipeline(const InstructionSet& isa) {
     loops.addPass(llvm::IndVarSimplifyPass());
     passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(loops), /*UseMemorySSA=*/true));
   }
-  if (isa.load_reach > 0) passes.addPass(AdvancePointersPass(isa.load_reach));
+  if (isa.load_reach > 0) passes.addPass(AdvancePointersPass(isa.load_reach, isa.loads_of_pointer));
   passes.addPass(llvm::GVNPass());
   passes.addPass(llvm::CorrelatedValuePropagationPass());
   passes.addPass(llvm::InstCombinePass());

@@ -140,6 +140,34 @@ TEST(AdvancePointers, leaves_loops_that_store_alone) {
   EXPECT_EQ(count(ir, "call ptr asm"), 0u) << ir;
 }
 
+// Rows of 64 elements times a row of w; `rows` share a pointer.
+std::string product_of_rows(int rows) {
+  std::string text =
+      "kernel @rows grid(g: 4) {\n  buffer %out: f32[64] write binding 0\n"
+      "  buffer %x: f32[2048] read binding 1\n  buffer %w: f32[256] read binding 2\n"
+      "  alloc %sums: f32[16] register\n";
+  for (int m = 0; m < rows; ++m) text += "  %sums[" + std::to_string(m) + "] = 0f32\n";
+  text += "  for k in reduction(64) {\n    let w: f32 = %w[g * 64 + k]\n";
+  for (int m = 0; m < rows; ++m) {
+    const std::string sum = "%sums[" + std::to_string(m) + "]";
+    text += "    " + sum + " = %x[g * 512 + k + " + std::to_string(m * 64) + "] * w + " + sum + "\n";
+  }
+  text += "  }\n";
+  for (int m = 0; m < rows; ++m)
+    text += "  %out[g * 16 + " + std::to_string(m) + "] = %sums[" + std::to_string(m) + "]\n";
+  return text + "}\n";
+}
+
+TEST(AdvancePointers, rows_of_a_product_have_no_index_on_x86) {
+  const std::string ir = optimised(product_of_rows(4), "x86-64-v3");
+  EXPECT_EQ(count(ir, "= phi ptr "), 1u) << "of x:\n" << ir;
+  EXPECT_EQ(count(ir, "call ptr asm"), 1u) << ir;
+  EXPECT_EQ(count(ir, "icmp (eq|ne) ptr "), 0u) << "the loop has a counter:\n" << ir;
+  EXPECT_EQ(count(optimised(product_of_rows(3), "x86-64-v3"), "call ptr asm"), 0u) << "few loads";
+  EXPECT_EQ(count(optimised(product_of_rows(4), "x86-64"), "call ptr asm"), 0u)
+      << "instructions of two operands";
+}
+
 TEST(AdvancePointers, processors_with_many_registers_have_counters) {
   EXPECT_EQ(count(optimised(kWindow, "x86-64-v3"), "call ptr asm"), 0u);
   EXPECT_EQ(count(optimised(kWindow, "cortex-m55"), "call ptr asm"), 0u);
