@@ -195,10 +195,11 @@ ValueId GraphBuilder::dequantize(ValueId x, ValueId scales, ValueId zeros, std::
 }
 
 ValueId GraphBuilder::dequantize_rows(std::vector<ValueId> digits, int64_t base, ValueId scales, ValueId sums,
-                                      int64_t group) {
+                                      int64_t group, int64_t factor) {
   Attributes attributes;
   attributes.ints = {group};
-  if (digits.size() > 1) attributes.ints.push_back(base);
+  if (digits.size() > 1 || factor != 1) attributes.ints.push_back(base);
+  if (factor != 1) attributes.ints.push_back(factor);
   digits.insert(digits.end(), {scales, sums});
   return add(OpKind::k_dequantize_rows, std::move(digits), std::move(attributes));
 }

@@ -68,10 +68,10 @@ class GraphBuilder {
   ValueId take(ValueId x, ValueId indices, int64_t axis);
   // `zeros`: kNoValue for none. `groups`: per dim, the neighbours that share a scale.
   ValueId dequantize(ValueId x, ValueId scales, ValueId zeros, std::vector<int64_t> groups);
-  // `sums`: of each group of the result. `group`: the neighbours along the last dim that share a scale.
-  // `digits`: of base `base`, the most significant first.
+  // `sums`: of each group of the result, times `factor`; of i32: of the digits, whose rows have a scale each. `group`: the
+  // neighbours along the last dim that share a scale. `digits`: of base `base`, the most significant first.
   ValueId dequantize_rows(std::vector<ValueId> digits, int64_t base, ValueId scales, ValueId sums,
-                          int64_t group);
+                          int64_t group, int64_t factor = 1);
   ValueId scan(OpKind op, ValueId x, int64_t axis, bool exclusive, bool reverse);
   ValueId argsort(ValueId x, int64_t axis, Dim count, bool descending);
   // `parameter`: the axis, or scatter_nd's batch_dims.

@@ -33,15 +33,16 @@ Expected<Tensor> run_dequantize_rows(const Node& node, const Operands& operands,
   const int64_t count = type.count(), group = node.attributes.ints[0];
   const size_t digits = operands.size() - 2;
   std::vector<double> elements(static_cast<size_t>(count), 0), digit(static_cast<size_t>(count)),
-      scales(static_cast<size_t>(count / group));
+      scales(static_cast<size_t>(operands[digits]->count()));
   for (size_t d = 0; d < digits; ++d) {
     load(*operands[d], 0, count, digit.data());
     for (size_t i = 0; i < elements.size(); ++i)
       elements[i] = digit[i] + (d == 0 ? 0 : elements[i] * static_cast<double>(node.attributes.ints[1]));
   }
-  load(*operands[digits], 0, count / group, scales.data());
+  const int64_t share = operands[digits + 1]->dtype == DType::kI32 ? type.dims.back() : group;
+  load(*operands[digits], 0, static_cast<int64_t>(scales.size()), scales.data());
   for (int64_t i = 0; i < count; ++i)
-    elements[static_cast<size_t>(i)] *= scales[static_cast<size_t>(i / group)];
+    elements[static_cast<size_t>(i)] *= scales[static_cast<size_t>(i / share)];
   std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(type.dtype, count)));
   store(type.dtype, bytes.data(), 0, count, elements.data());
   return Tensor{type.dtype, type.dims, Bytes::own(std::move(bytes))};

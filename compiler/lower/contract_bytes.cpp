@@ -1,5 +1,5 @@
 // The accumulators of a contraction's current tile where b is a quantised constant and a has rows of i8: int8 dot products,
-// whose results get their scales once for each block (ContractionPlan::Blocks::group_of_a). Where instructions add pairs of
+// whose results get their scales once for each block (ContractionPlan::Blocks::group_of_a), or that of a row at the end. Where instructions add pairs of
 // products in 16 bits, sums are kept in halves of words for as long as they fit.
 #include <algorithm>
 
@@ -30,6 +30,17 @@ Expr ContractLowering::bytes_of_word(const Expr& words, int64_t first) const {
   return in_high_bits ? loop::bitcast({DType::kI32, lanes}, bytes) : bytes;
 }
 
+Expr ContractLowering::number_of_row(const Expr& group) const {
+  const schedule::ContractionPlan::Blocks& format = *plan_.blocks;
+  return loop::binary(BinaryOp::k_idiv, group, index(format.row_of_a / format.group_of_a));
+}
+
+Expr ContractLowering::sum_of_group(const Expr& group, double times) const {
+  const Expr sum = loop::cast(accumulator_dtype_, loop::load(group_sums_, group));
+  times /= static_cast<double>(factor_);
+  return times == 1 ? sum : loop::const_float(accumulator_dtype_, times) * sum;
+}
+
 Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer& row_offsets) {
   const schedule::ContractionPlan::Blocks& format = *plan_.blocks;
   const int64_t bits = format.format.bits, per_word = format.per_word();
@@ -37,25 +48,27 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
   const int64_t middle = format.signed_elements ? 0 : int64_t{1} << (bits - 1);
   const int64_t times = format.signed_elements ? int64_t{1} << (kBitsOfByte - bits) : 1;
   const DType dtype = format.signed_elements ? DType::kI32 : DType::kU32;
-  // Sums begin with minus the middle of elements, times those of a's groups. Several rows multiply these once for all blocks.
-  constexpr int kFewestRows = 4;
-  const int64_t groups =
-      (plan_.axes[plan_.reduction_axes.back()].extent.value() + format.group_of_a - 1) / format.group_of_a;
-  const bool multiplies_once = middle != 0 && tile_.rows() >= kFewestRows && plan_.reduction_axes.size() == 1;
-  loop::Buffer begins =
-      local_buffer("begins", accumulator_dtype_, plan_.tile_m * groups, loop::Scope::kShared);
+  // Where a row has one scale, sums of groups are integers.
+  const bool of_rows = format.row_of_a != 0;
+  // What the sums of a group's columns begin with: minus the middle of elements, times the group's sum.
   auto begin_of = [&](const Expr& group) {
-    return loop::const_float(accumulator_dtype_, -static_cast<double>(middle)) *
-           loop::load(group_sums_, group);
+    if (!of_rows) return sum_of_group(group, -static_cast<double>(middle));
+    const Expr sum = loop::load(group_sums_, group);
+    if (factor_ == -middle) return sum;
+    return loop::binary(BinaryOp::k_idiv, sum * loop::const_int(sum->type.dtype, -middle),
+                        loop::const_int(sum->type.dtype, factor_));
   };
+  loop::Buffer totals =
+      of_rows ? local_buffer("totals", accumulator_dtype_, acc->size, loop::Scope::kRegister) : acc;
   std::vector<Stmt> prelude;
-  if (multiplies_once)
-    prelude = {loop::alloc(begins), for_rows([&](Expr m) {
-                 return vector_loop("g", index(groups), lanes_, c_.target, [&](Expr g) {
-                   return loop::store(begins, m * index(groups) + g,
-                                      begin_of(loop::load(row_groups_, m) + g));
-                 });
-               })};
+  if (of_rows) {
+    prelude.push_back(loop::alloc(totals));
+    prelude.push_back(for_rows([&](Expr m) {
+      return for_columns([&](Expr n) {
+        return loop::store(totals, tile_.slot(m, n), loop::const_float(accumulator_dtype_, 0));
+      });
+    }));
+  }
   prelude.push_back(for_blocks([&](const BlockPlace& place, int64_t steps) {
     const auto digits = static_cast<int64_t>(digits_.size());
     loop::Buffer sums = local_buffer("sums", DType::kI32, acc->size * digits, loop::Scope::kRegister);
@@ -71,6 +84,17 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
     };
     auto no_sums = [&](const loop::Buffer& to) {
       return each_sum([&](const Expr& sum) { return loop::store(to, sum, loop::const_int(to->dtype, 0)); });
+    };
+    const Expr of_row = loop::binary(BinaryOp::k_idiv, place.a, index(format.group_of_a));
+    const bool begins_in_sums = of_rows && middle != 0;
+    auto first_sums = [&] {
+      if (!begins_in_sums) return no_sums(sums);
+      return for_rows([&](Expr m) {
+        loop::Var begin = fresh_var("begin", {DType::kI32, 1});
+        return loop::block(
+            {loop::let(begin, begin_of(loop::load(row_groups_, m) + of_row)),
+             for_columns([&](Expr n) { return loop::store(sums, tile_.slot(m, n), loop::var_ref(begin)); })});
+      });
     };
     // Steps whose bytes of a row are loaded together, whole words of b.
     const int64_t at_once = std::max(format.bytes_at_once, per_word), words_of_a = at_once / kBytesOfWord;
@@ -120,12 +144,13 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
     // Adds the products of so many turns, and of the steps that remain after them.
     auto add_turns = [&](std::vector<Stmt>& stmts, const loop::Buffer& to, const Expr& first, int64_t whole,
                          int64_t rest) {
-      constexpr int64_t kUnrolled = 2;  // blocks of 32 steps, of which 16 are loaded together
+      // Blocks of 32 steps: a loop within them would be as long as the instructions that count it.
+      const int64_t unrolled = std::max<int64_t>(2, 32 / at_once);
       loop::Var turn = index_var("turn");
       if (whole == 1) stmts.push_back(products(to, first, at_once));
       if (whole > 1)
         stmts.push_back(loop::for_loop(
-            turn, index(whole), whole <= kUnrolled ? loop::AxisKind::kUnrolled : loop::AxisKind::kReduction,
+            turn, index(whole), whole <= unrolled ? loop::AxisKind::kUnrolled : loop::AxisKind::kReduction,
             products(to, first + loop::var_ref(turn), at_once)));
       if (rest > 0) stmts.push_back(products(to, first + index(whole), rest));
     };
@@ -149,12 +174,13 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
     const int64_t most = format.words_in_halves * kBytesOfWord / at_once;  // turns at a time, in halves
     std::vector<Stmt> body{loop::alloc(sums)};
     if (most == 0) {
-      body.push_back(no_sums(sums));
+      body.push_back(first_sums());
       add_turns(body, sums, index(0), whole, rest);
     } else if (whole + (rest > 0 ? 1 : 0) <= most) {
-      body.push_back(turns_in_halves(index(0), whole, rest, false));
+      if (begins_in_sums) body.push_back(first_sums());
+      body.push_back(turns_in_halves(index(0), whole, rest, begins_in_sums));
     } else {
-      body.push_back(no_sums(sums));
+      body.push_back(first_sums());
       loop::Var part = index_var("part");
       if (whole >= most)
         body.push_back(loop::for_loop(part, index(whole / most), loop::AxisKind::kReduction,
@@ -162,16 +188,30 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
       if (whole % most != 0 || rest > 0)
         body.push_back(turns_in_halves(index(whole / most * most), whole % most, rest, true));
     }
+    // A block's sums times the scales of columns.
+    auto add_block = [&](const Expr& m) {
+      loop::Var total = fresh_var("total", {accumulator_dtype_, 1});
+      const double element = 1 / static_cast<double>(times);
+      return loop::block(
+          {loop::let(total, sum_of_group(loop::load(row_groups_, m) + of_row, 1)),
+           for_vectors([&](Expr v, Expr l) {
+             Expr slot = tile_.slot(m, v ? v * index(lanes_) + l : l);
+             Expr sum = loop::cast(accumulator_dtype_, loop::load(sums, slot));
+             if (times != 1) sum = sum * loop::const_float(accumulator_dtype_, element);
+             if (Expr zero = zero_of_column(place, v, l))
+               sum = loop::mul_acc(loop::unary(UnaryOp::k_neg, zero), loop::var_ref(total), sum);
+             return loop::store(totals, slot,
+                                loop::mul_acc(scale_of_column(place, v, l), sum, loop::load(totals, slot)));
+           })});
+    };
     body.push_back(for_rows([&](Expr m) {
-      const Expr of_row = loop::binary(BinaryOp::k_idiv, place.a, index(format.group_of_a));
+      if (of_rows) return add_block(m);
       const Expr group = loop::load(row_groups_, m) + of_row;
       loop::Var scale = fresh_var("scale", {accumulator_dtype_, 1}),
                 total = fresh_var("total", {accumulator_dtype_, 1}),
                 begin = fresh_var("begin", {accumulator_dtype_, 1});
       // What the sum of each column begins with, before its scale.
-      Expr first = middle == 0       ? loop::const_float(accumulator_dtype_, 0)
-                   : multiplies_once ? loop::load(begins, m * index(groups) + of_row)
-                                     : begin_of(group);
+      Expr first = middle == 0 ? loop::const_float(accumulator_dtype_, 0) : begin_of(group);
       auto in_elements = [&](const Expr& x) {
         return times == 1 ? x : x * loop::const_float(accumulator_dtype_, 1 / static_cast<double>(times));
       };
@@ -180,8 +220,8 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
       Expr scale_of_row = loop::load(row_scales_, group);
       if (digits > 1) scale_of_row = in_elements(scale_of_row);
       return loop::block(
-          {loop::let(scale, scale_of_row), loop::let(total, loop::load(group_sums_, group)),
-           loop::let(begin, first), for_vectors([&](Expr v, Expr l) {
+          {loop::let(scale, scale_of_row), loop::let(total, sum_of_group(group, 1)), loop::let(begin, first),
+           for_vectors([&](Expr v, Expr l) {
              Expr slot = tile_.slot(m, v ? v * index(lanes_) + l : l), sum;
              for (int64_t d = 0; d < digits; ++d) {
                Expr digit = loop::cast(accumulator_dtype_, loop::load(sums, sum_of(d, slot)));
@@ -201,6 +241,18 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
     }));
     return loop::block(std::move(body));
   }));
+  if (of_rows)
+    prelude.push_back(for_rows([&](Expr m) {
+      loop::Var scale = fresh_var("scale", {accumulator_dtype_, 1});
+      return loop::block(
+          {loop::let(scale, loop::load(row_scales_, number_of_row(loop::load(row_groups_, m)))),
+           for_columns([&](Expr n) {
+             const Expr slot = tile_.slot(m, n);
+             return loop::store(
+                 acc, slot,
+                 loop::mul_acc(loop::load(totals, slot), loop::var_ref(scale), loop::load(acc, slot)));
+           })});
+    }));
   return loop::block(std::move(prelude));
 }
 

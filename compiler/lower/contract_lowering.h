@@ -210,6 +210,10 @@ class ContractLowering {
   // Returns the steps `first` to `first` + 3 of words of b, each in a byte: in its highest bits where words hold signed
   // numbers, else plus the middle of elements.
   loop::Expr bytes_of_word(const loop::Expr& words, int64_t first) const;
+  // Returns `times` the sum of group `group` of all rows' groups.
+  loop::Expr sum_of_group(const loop::Expr& group, double times) const;
+  // Returns the number of the row of a that has group `group` of all rows' groups. Requires Blocks::row_of_a.
+  loop::Expr number_of_row(const loop::Expr& group) const;
   // Stores the columns of a tile as floats in `gathered_`.
   loop::Stmt widen_columns();
   // Sets the offsets of a tile's columns in b and its scales.
@@ -279,7 +283,8 @@ class ContractLowering {
   loop::Buffer scales_, zeros_;             // of a quantised b; zeros_ null: none
   std::vector<loop::Buffer> digits_;        // of a, where a has bytes, the most significant first
   int64_t base_ = 0;                        // of the digits
-  loop::Buffer row_scales_, group_sums_;    // of a's groups, where a has bytes
+  int64_t factor_ = 1;                      // of group_sums_
+  loop::Buffer row_scales_, group_sums_;    // of a's groups, where a has bytes; of rows, if Blocks::row_of_a
   loop::Expr row_tile_;                     // the number of the current tile of rows
   loop::Buffer row_groups_;                 // the first group of each of the current tile's rows of bytes
   loop::Buffer pair_scales_, pair_sums_;    // of the current tile's rows in pairs

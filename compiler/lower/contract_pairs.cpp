@@ -44,8 +44,9 @@ std::vector<Stmt> ContractLowering::pair_rows(const std::vector<Expr>& base, con
   const int64_t vectors = (extent + kBytesOfVector - 1) / kBytesOfVector,
                 groups = (extent + group - 1) / group;
   own_rows_ = local_buffer("pairs", DType::kI32, vectors * kHalves * pairs * kWords, loop::Scope::kShared);
+  const int64_t row = plan_.blocks->row_of_a, scales = row != 0 ? 1 : groups;
   pair_scales_ =
-      local_buffer("pair_scales", accumulator_dtype_, groups * pairs * kWords, loop::Scope::kShared);
+      local_buffer("pair_scales", accumulator_dtype_, scales * pairs * kWords, loop::Scope::kShared);
   std::vector<Stmt> body{loop::alloc(own_rows_), loop::alloc(pair_scales_)};
   if (zeros_) {
     pair_sums_ = local_buffer("pair_sums", accumulator_dtype_, groups * pairs * kWords, loop::Scope::kShared);
@@ -72,17 +73,23 @@ std::vector<Stmt> ContractLowering::pair_rows(const std::vector<Expr>& base, con
           ((loop::var_ref(v) * index(kHalves) + index(half)) * index(pairs) + index(p)) * index(kWords),
           halves_of(half != 0, bytes(first), bytes(second))));
     lets.push_back(loop::for_loop(v, index(vectors), loop::AxisKind::kSerial, loop::block(copies)));
-    auto of_group = [&](const loop::Buffer& from, const loop::Buffer& to) {
+    // `number`: of `share` neighbours of a row, which have one element of `from`.
+    auto in_pairs = [&](const loop::Buffer& from, const loop::Buffer& to, int64_t share, const Expr& number) {
       auto of_row = [&](const Expr& offset) {
-        const Expr at = loop::binary(BinaryOp::k_idiv, offset, index(group)) + loop::var_ref(g);
-        return loop::broadcast(loop::load(from, at), kWords);
+        const Expr at = loop::binary(BinaryOp::k_idiv, offset, index(share)) + number;
+        return loop::broadcast(from == group_sums_ ? sum_of_group(at, 1) : loop::load(from, at), kWords);
       };
-      return store_words(to, (loop::var_ref(g) * index(pairs) + index(p)) * index(kWords),
+      return store_words(to, (number * index(pairs) + index(p)) * index(kWords),
                          halves_of(false, of_row(first), of_row(second)));
     };
-    std::vector<Stmt> of_groups{of_group(row_scales_, pair_scales_)};
-    if (zeros_) of_groups.push_back(of_group(group_sums_, pair_sums_));
-    lets.push_back(loop::for_loop(g, index(groups), loop::AxisKind::kSerial, loop::block(of_groups)));
+    std::vector<Stmt> of_groups;
+    if (row == 0)
+      of_groups.push_back(in_pairs(row_scales_, pair_scales_, group, loop::var_ref(g)));
+    else
+      lets.push_back(in_pairs(row_scales_, pair_scales_, row, index(0)));
+    if (zeros_) of_groups.push_back(in_pairs(group_sums_, pair_sums_, group, loop::var_ref(g)));
+    if (!of_groups.empty())
+      lets.push_back(loop::for_loop(g, index(groups), loop::AxisKind::kSerial, loop::block(of_groups)));
     body.insert(body.end(), lets.begin(), lets.end());
   }
   return body;
@@ -105,7 +112,9 @@ Stmt ContractLowering::reduce_pairs(const loop::Buffer& acc, const loop::Buffer&
         for (int half : {0, 1}) stmts.push_back(make(unit, v, half));
     return loop::block(std::move(stmts));
   };
-  loop::Buffer totals = local_buffer("totals", accumulator_dtype_, slots, loop::Scope::kRegister);
+  const bool of_rows = format.row_of_a != 0;
+  loop::Buffer totals =
+      local_buffer("totals", accumulator_dtype_, meet ? slots : acc->size, loop::Scope::kRegister);
 
   Stmt blocks = for_blocks([&](const BlockPlace& place, int64_t steps) {
     loop::Buffer sums = local_buffer("sums", DType::kI32, slots, loop::Scope::kRegister);
@@ -195,7 +204,7 @@ Stmt ContractLowering::reduce_pairs(const loop::Buffer& acc, const loop::Buffer&
     // Adds a block's sums times their scales to accumulators.
     auto add_block = [&](const loop::Buffer& to, const Expr& at, Expr floats, const Expr& scale_of_row,
                          const Expr& total_of_row, const Expr& scale, const Expr& zero) {
-      floats = floats * scale_of_row;
+      if (scale_of_row) floats = floats * scale_of_row;
       if (zero) floats = loop::mul_acc(zero, total_of_row, floats);
       return store_words(to, at, loop::mul_acc(scale, floats, words_from(to, at)));
     };
@@ -209,10 +218,11 @@ Stmt ContractLowering::reduce_pairs(const loop::Buffer& acc, const loop::Buffer&
               const Expr of_columns = words_from(from, index(v * kWords));
               return halves_of(half != 0, of_columns, of_columns);
             };
-            body.push_back(
-                add_block(totals, slot(unit, v, half), in_elements(words_from(sums, slot(unit, v, half))),
-                          words_from(pair_scales_, at), zeros_ ? words_from(pair_sums_, at) : nullptr,
-                          twice(scales), zeros_ ? twice(zeros) : nullptr));
+            body.push_back(add_block(totals, slot(unit, v, half),
+                                     in_elements(words_from(sums, slot(unit, v, half))),
+                                     of_rows ? nullptr : words_from(pair_scales_, at),
+                                     zeros_ ? words_from(pair_sums_, at) : nullptr, twice(scales),
+                                     zeros_ ? twice(zeros) : nullptr));
           }
       }
       return loop::block(std::move(body));
@@ -221,26 +231,49 @@ Stmt ContractLowering::reduce_pairs(const loop::Buffer& acc, const loop::Buffer&
       auto of_group = [&](const loop::Buffer& from) {
         const Expr group = loop::load(row_groups_, index(m)) +
                            loop::binary(BinaryOp::k_idiv, place.a, index(format.group_of_a));
-        return loop::broadcast(loop::load(from, group), kWords);
+        return loop::broadcast(from == group_sums_ ? sum_of_group(group, 1) : loop::load(from, group),
+                               kWords);
       };
       for (int64_t v = 0; v < vectors; ++v) {
         const Expr of_columns =
             sums_of_neighbours(words_from(sums, slot(m, v, 0)), words_from(sums, slot(m, v, 1)));
-        body.push_back(add_block(acc, tile_.slot(index(m), index(v * kWords)), in_elements(of_columns),
-                                 of_group(row_scales_), zeros_ ? of_group(group_sums_) : nullptr,
-                                 words_from(scales, index(v * kWords)),
-                                 zeros_ ? words_from(zeros, index(v * kWords)) : nullptr));
+        body.push_back(add_block(
+            of_rows ? totals : acc, tile_.slot(index(m), index(v * kWords)), in_elements(of_columns),
+            of_rows ? nullptr : of_group(row_scales_), zeros_ ? of_group(group_sums_) : nullptr,
+            words_from(scales, index(v * kWords)), zeros_ ? words_from(zeros, index(v * kWords)) : nullptr));
       }
     }
     return loop::block(std::move(body));
   });
-  if (!meet) return blocks;
+  if (!meet && !of_rows) return blocks;
 
-  std::vector<Stmt> body{loop::alloc(totals), each_slot([&](int64_t unit, int64_t v, int half) {
-                           return store_words(totals, slot(unit, v, half),
-                                              loop::const_float(accumulator_dtype_, 0, kWords));
-                         }),
-                         blocks};
+  const Expr no_floats = loop::const_float(accumulator_dtype_, 0, kWords);
+  std::vector<Stmt> body{loop::alloc(totals)};
+  if (!meet) {
+    auto each_vector = [&](const std::function<Stmt(int64_t m, const Expr& at)>& make) {
+      for (int64_t m = 0; m < units; ++m)
+        for (int64_t v = 0; v < vectors; ++v)
+          body.push_back(make(m, tile_.slot(index(m), index(v * kWords))));
+    };
+    each_vector([&](int64_t, const Expr& at) { return store_words(totals, at, no_floats); });
+    body.push_back(blocks);
+    each_vector([&](int64_t m, const Expr& at) {
+      const Expr scale = loop::load(row_scales_, number_of_row(loop::load(row_groups_, index(m))));
+      return store_words(
+          acc, at,
+          loop::mul_acc(words_from(totals, at), loop::broadcast(scale, kWords), words_from(acc, at)));
+    });
+    return loop::block(std::move(body));
+  }
+  body.push_back(each_slot([&](int64_t unit, int64_t v, int half) {
+    return store_words(totals, slot(unit, v, half), no_floats);
+  }));
+  body.push_back(blocks);
+  if (of_rows)
+    body.push_back(each_slot([&](int64_t unit, int64_t v, int half) {
+      const Expr scale = words_from(pair_scales_, index(unit * kWords));
+      return store_words(totals, slot(unit, v, half), words_from(totals, slot(unit, v, half)) * scale);
+    }));
   for (int64_t m = 0; m < tile_.rows(); ++m)
     for (int64_t v = 0; v < vectors; ++v) {
       const Expr at = tile_.slot(index(m), index(v * kWords));

@@ -222,6 +222,11 @@ void Evaluator::store(ValueId v, const std::vector<IndexExpr>& indices, Expr val
   statements.push_back(loop::store(buffers_.writes.at(v), place_of(v, offset), value));
 }
 
+Expr Evaluator::Local::place(const Expr& column) const {
+  Expr at = each ? column : loop::const_index(0);
+  return first ? first + at : at;
+}
+
 Expr Evaluator::evaluate(ValueId v, const std::vector<IndexExpr>& indices) {
   if (auto it = provided_.find(v); it != provided_.end()) return it->second;
   if (const Tensor* constant = graph_.constant(v);
@@ -235,8 +240,9 @@ Expr Evaluator::evaluate(ValueId v, const std::vector<IndexExpr>& indices) {
   for (const Known& known : memo_[v])
     if (known.predicate == predicate_ && known.indices == indices) return known.value;
   if (auto it = locals.find(v); it != locals.end()) {
-    Expr at = it->second.each ? expression(indices.back()) : loop::const_index(0);
-    Expr value = name_value("x", loop::load(it->second.buffer, at));
+    const Local& local = it->second;
+    Expr at = local.place(local.each ? expression(indices.back()) : loop::const_index(0));
+    Expr value = name_value("x", loop::load(local.buffer, at));
     memo_[v].push_back({indices, predicate_, value});
     return value;
   }

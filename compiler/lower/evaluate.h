@@ -72,10 +72,12 @@ class Evaluator {
   std::function<loop::Expr(ValueId v, const IndexExpr& offset, loop::Expr loaded)> on_load;
 
   // Values that the kernel has computed before and keeps in a buffer. `each`: one element per position of the
-  // last index; else a single element.
+  // last index; else a single element. `first`: the element at which these begin; null: the buffer's first one.
   struct Local {
     loop::Buffer buffer;
     bool each = false;
+    loop::Expr first;
+    loop::Expr place(const loop::Expr& column) const;
   };
   std::unordered_map<ValueId, Local> locals;
 

@@ -56,6 +56,14 @@ Reducer vector_reducer_of(const Graph& graph, const Node& node, const Target& ta
   return r;
 }
 
+Expr Reducer::in_accumulator(Expr element) const {
+  return of_bits ? loop::bitcast({DType::kI32, element->type.lanes}, element)
+                 : loop::cast(accumulator, element);
+}
+Expr Reducer::in_elements(Expr accumulated) const {
+  return of_bits ? loop::bitcast({DType::kF32, accumulated->type.lanes}, accumulated) : accumulated;
+}
+
 LaneReduction::LaneReduction(Context& context, const Reducer& reducer, const Dim& extent, int lanes,
                              AxisKind steps, Dim times)
     : c_(context),
@@ -110,8 +118,7 @@ Stmt LaneReduction::fold_axis(const loop::Buffer& all, const ValueAt& value_at, 
   auto accumulate = [&](const loop::Buffer& acc, Expr position, Expr slot) {
     std::vector<Stmt> statements;
     Expr value = value_at(position, statements);
-    value = reducer_.of_bits ? loop::bitcast({DType::kI32, value->type.lanes}, value)
-                             : loop::cast(reducer_.accumulator, value);
+    value = reducer_.in_accumulator(std::move(value));
     statements.push_back(loop::store(acc, slot, loop::binary(reducer_.op, loop::load(acc, slot), value)));
     return loop::block(std::move(statements));
   };
@@ -154,19 +161,18 @@ Expr LaneReduction::result() const {
   Expr sum = loop::load(acc_, loop::ramp(index(0), 1, lanes_), lanes_);
   for (int j = 1; j < wide_; ++j)
     sum = loop::binary(reducer_.op, sum, loop::load(acc_, loop::ramp(index(j * lanes_), 1, lanes_), lanes_));
-  sum = loop::reduce_lanes(reducer_.op, sum);
-  return reducer_.of_bits ? loop::bitcast({DType::kF32, 1}, sum) : sum;
+  return reducer_.in_elements(loop::reduce_lanes(reducer_.op, sum));
 }
 
-Expr sums_of_lanes(std::vector<Stmt>& body, std::vector<Expr> vectors) {
+Expr fold_lanes(std::vector<Stmt>& body, BinaryOp op, std::vector<Expr> vectors) {
   while (vectors.size() > 1) {
     const size_t half = vectors.size() / 2;
-    std::vector<Expr> sums;
+    std::vector<Expr> folded;
     for (size_t i = 0; i < half; ++i) {
       Expr a = named(body, "v", vectors[i]), b = named(body, "v", vectors[i + half]);
-      sums.push_back(loop::interleave(false, a, b) + loop::interleave(true, a, b));
+      folded.push_back(loop::binary(op, loop::interleave(false, a, b), loop::interleave(true, a, b)));
     }
-    vectors = std::move(sums);
+    vectors = std::move(folded);
   }
   return vectors[0];
 }

@@ -10,6 +10,9 @@ struct Reducer {
   DType accumulator = DType::kF32;
   loop::Expr identity;
   bool of_bits = false;  // elements are f32, whose bits accumulate as i32
+  // Returns an element as it accumulates, and what has accumulated as an element.
+  loop::Expr in_accumulator(loop::Expr element) const;
+  loop::Expr in_elements(loop::Expr accumulated) const;
 };
 // Returns the reducer of a reduce node whose operand has this dtype.
 Reducer reducer_of(const Node& node, DType dtype);
@@ -50,8 +53,8 @@ class LaneReduction {
   loop::Buffer acc_;
 };
 
-// Returns the vector whose lane i is the sum of the lanes of vectors[i]. Requires as many vectors as lanes, a power of two.
-// `body` gets what has to come before it.
-loop::Expr sums_of_lanes(std::vector<loop::Stmt>& body, std::vector<loop::Expr> vectors);
+// Returns the vector whose lane i has the lanes of vectors[i], reduced by `op`. Requires as many vectors as lanes, a power of
+// two. `body` gets what has to come before it.
+loop::Expr fold_lanes(std::vector<loop::Stmt>& body, BinaryOp op, std::vector<loop::Expr> vectors);
 
 }  // namespace quernel::lower

@@ -28,7 +28,7 @@ ContractLowering::ContractLowering(Context& context)
   if (std::optional<schedule::RowsOfBytes> rows = schedule::rows_of_bytes(g_, a_)) {
     a_ = rows->digits.front();
     for (ValueId digit : rows->digits) digits_.push_back(c_.buffers.reads.at(digit));
-    base_ = rows->base;
+    base_ = rows->base, factor_ = rows->factor;
     row_scales_ = c_.buffers.reads.at(rows->scales);
     group_sums_ = c_.buffers.reads.at(rows->sums);
   }

@@ -323,7 +323,7 @@ class StreamLowering {
         }
         Expr at = slot(row + m, before + index(k));
         fold.push_back(loop::store(block_, lanes == 1 ? at : loop::ramp(at, 1, lanes),
-                                   sums_of_lanes(fold, std::move(vectors))));
+                                   fold_lanes(fold, BinaryOp::k_add, std::move(vectors))));
       }
       return loop::block(std::move(fold));
     }));

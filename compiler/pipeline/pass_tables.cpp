@@ -78,10 +78,10 @@ const std::vector<GraphPass>& graph_passes() {
          return schedule::join_products(graph, target);
        }},
       {"quantize-activations", "with --activations i8: rows that meet quantised weights are rounded to i8",
-       [](const Graph& graph, auto&, const CompileOptions& options,
+       [](const Graph& graph, const Target& target, const CompileOptions& options,
           GraphPassState& state) -> Expected<Graph> {
          if (options.activations != DType::kI8) return graph;
-         return schedule::quantize_activations(graph, &state.activations);
+         return schedule::quantize_activations(graph, target, options.scale_per_row, &state.activations);
        },
        false},
       {"split-activations",

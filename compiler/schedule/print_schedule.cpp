@@ -179,6 +179,7 @@ class Printer {
     const RowsPlan& rows =
         group.kind == GroupKind::kAttention && !group.stream ? group.parts[1].rows : group.rows;
     if (rows.in_registers) text_ += ", rows in registers";
+    if (rows.together > 1) text_ += ", " + std::to_string(rows.together) + " rows together";
     if (!rows.kept.empty()) text_ += ", kept loads: " + std::to_string(rows.kept.size());
     if (group.kind == GroupKind::kOrdered && g_.nodes[group.anchor].op == OpKind::k_argsort)
       text_ += group.work.selects ? ", by heap" : ", by merging";

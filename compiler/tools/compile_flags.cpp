@@ -58,11 +58,12 @@ void add_target_flags(CLI::App& app, CompileFlags& flags) {
                  "of 32; or in "
                  "blocks of BLOCK elements along the sum")
       ->type_name("i8|i4[:BLOCK]");
-  app.add_option("--activations", flags.activations,
-                 "f32, or i8: products with quantised weights round rows of activations to i8, with a scale "
-                 "per block of "
-                 "the weights, and multiply integers (default: f32)")
-      ->type_name("f32|i8");
+  app.add_option(
+         "--activations", flags.activations,
+         "f32, or i8: products with quantised weights round rows of activations to i8, with a scale "
+         "per block of the weights, and multiply integers; i8:row: with a scale per row, which is faster "
+         "and rounds more (default: f32)")
+      ->type_name("f32|i8|i8:row");
   app.add_option("--float-weights", flags.float_weights,
                  "with --weights: nodes of these names keep their weights; may be repeated")
       ->type_name("GLOB")
@@ -256,9 +257,10 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
   if (!flags.float_weights.empty() && flags.weights.empty())
     return invalid_input("--float-weights: expected --weights, too");
   options.float_weights = flags.float_weights;
-  if (flags.activations != "f32" && flags.activations != "i8")
-    return invalid_input("--activations: expected f32 or i8, found '" + flags.activations + "'");
-  options.activations = *parse_dtype(flags.activations);
+  if (flags.activations != "f32" && flags.activations != "i8" && flags.activations != "i8:row")
+    return invalid_input("--activations: expected f32, i8 or i8:row, found '" + flags.activations + "'");
+  options.activations = flags.activations == "f32" ? DType::kF32 : DType::kI8;
+  options.scale_per_row = flags.activations == "i8:row";
   std::string name, value;
   for (const std::string& text : flags.dims)
     if (!split_assignment(text, &name, &value) || !parse_dim(name, value, options))

@@ -17,7 +17,7 @@ from sides import DEBIAN_PYTHON, HERE, MIB, Best, Failure, Run, number, table
 from bench import BUSY_CORES, progress
 
 Situation = collections.namedtuple("Situation", "name tokens past")
-TITLES = {"quernel": "Quernel", "quernel-i8": "Quernel i8", "onnxruntime": "ORT", "llama.cpp": "llama.cpp", "openvino": "OpenVINO"}
+TITLES = {"quernel": "Quernel", "quernel-i8": "Quernel i8", "quernel-i8:row": "Quernel i8:row", "onnxruntime": "ORT", "llama.cpp": "llama.cpp", "openvino": "OpenVINO"}
 BARS = ("onnxruntime", "llama.cpp")                                # the peers that Quernel is held against
 
 
@@ -60,7 +60,7 @@ class Model:
             options, path = self.options, os.path.join(self.folder, side + ".qnl")
             compiler = os.path.join(options.bin, "quernel")
             command = [compiler, "compile", self.onnx, "-o", path, "--state", "past_key_values.*=present.*",
-                       *(["--activations", "i8"] if side == "quernel-i8" else [])]
+                       *(["--activations", side.removeprefix("quernel-")] if side != "quernel" else [])]
             key = [*command, os.path.getmtime(compiler), os.path.getmtime(self.onnx), options.capacity]
             facts = read_json(path + ".json")
             known = set(facts["tokens"]) if facts.get("key") == key and os.path.exists(path) else set()
@@ -148,7 +148,7 @@ def measure(model, situation, threads, options):
             account = model.kernels(side, situation, threads)
             row["sides"][side]["kernels"] = account["kernels"]
             peaks["byte_ops"] = account["peaks"]["byte_ops_per_second"]
-            row["bound_ms"][side] = model.bound_ms(situation, peaks, side == "quernel-i8")
+            row["bound_ms"][side] = model.bound_ms(situation, peaks, side != "quernel")
     row["peaks"] = peaks
     progress()
     return row

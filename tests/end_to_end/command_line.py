@@ -38,7 +38,7 @@ class CommandLine(ToolTest):
             self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--weights", weights, code=2,
                        says=[f"--weights: expected i8 or i4, or one of them with :BLOCK, a multiple of 16 up to 65536; found '{weights}'"])
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--activations", "u8", code=2,
-                   says=["--activations: expected f32 or i8, found 'u8'"])
+                   says=["--activations: expected f32, i8 or i8:row, found 'u8'"])
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--float-weights", "x", code=2,
                    says=["--float-weights: expected --weights, too"])
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--state-dtype", "i4", code=2,

@@ -177,19 +177,21 @@ class CompileAndRun(ToolTest):
         self.write("x.npy", onnx_file.npy([2, 64], "f", [(i * 37 % 101 - 50) / 50 for i in range(128)]))
         answer = {}
         for target in ("x86-64", "x86-64-v2", "native"):
-            for activations in ("f32", "i8"):
+            for activations in ("f32", "i8", "i8:row"):
                 report = json.loads(self.succeeds("quernel", "compile", "product.onnx", "-o", "p.qnl", "--weights", "i4", "--activations",
                                                   activations, "--target", target, "--json"))
                 left = [note for note in report["notes"] if "int8 dot product" in note]
-                self.assertEqual(len(left), int(target == "x86-64" and activations == "i8"))
+                self.assertEqual(len(left), int(target == "x86-64" and activations != "f32"))
                 self.succeeds("quernel-run", "p.qnl", "x.npy", "--output", "y.npy")
                 answer[target, activations] = struct.unpack("<256f", self.read("y.npy")[-1024:])
         # Half a step of 1 / 127, for weights of up to 1.
-        worst = max(abs(a - b) for a, b in zip(answer["native", "i8"], answer["native", "f32"]))
-        self.assertTrue(0 < worst < 64 * 0.5 / 127)
-        for target in ("x86-64", "x86-64-v2"):
-            for a, b in zip(answer["native", "i8"], answer[target, "i8"]):
-                self.assertLess(abs(a - b), 1e-4)
+        for rounded in ("i8", "i8:row"):
+            worst = max(abs(a - b) for a, b in zip(answer["native", rounded], answer["native", "f32"]))
+            self.assertTrue(0 < worst < 64 * 0.5 / 127)
+            for target in ("x86-64", "x86-64-v2"):
+                for a, b in zip(answer["native", rounded], answer[target, rounded]):
+                    self.assertLess(abs(a - b), 1e-4)
+        self.assertNotEqual(answer["native", "i8"], answer["native", "i8:row"])
         report = json.loads(self.succeeds("quernel", "compile", "product.onnx", "-o", "p.qnl", "--activations", "i8", "--json"))
         self.assertIn("no product has quantised weights", report["notes"][-1])
 

@@ -101,7 +101,7 @@ def sample(architecture, runner, start):
     print(f"node tests: one of each {EVERY}; again with --sample {start % (EVERY * len(architecture.targets))}", flush=True)
     with tempfile.TemporaryDirectory(prefix="quernel-test-") as folder:
         cases = byte_products.write_cases(folder) + quantised_products.write_cases(folder) + models
-        rounded = quantised_products.write_cases(folder, rounds=True)
+        rounded = {activations: quantised_products.write_cases(folder, activations) for activations in quantised_products.ROUNDED}
         for i, (target, cpu) in enumerate(architecture.targets.items()):
             device = Device(runner, cpu)
             # The targets take turns, too: node tests on one of them, the other cases on all.
@@ -111,8 +111,9 @@ def sample(architecture, runner, start):
                     sys.exit("expected most node tests to be supported")
             if set(test_on(device, target, cases).values()) != {"PASS"}:
                 sys.exit(f"expected all of {len(cases)} cases to pass")
-            if set(test_on(device, target, rounded, *quantised_products.ROUNDED).values()) != {"PASS"}:
-                sys.exit(f"expected all of {len(rounded)} cases with activations of i8 to pass")
+            for activations, of_these in rounded.items():
+                if set(test_on(device, target, of_these, "--activations", activations).values()) != {"PASS"}:
+                    sys.exit(f"expected all of {len(of_these)} cases with activations of {activations} to pass")
             if set(test_on(Device(runner), target, cases[:1]).values()) != {"PASS"}:
                 sys.exit(f"expected {target} to run on the processor that --on qemu takes for it")
         refuses_a_lesser_processor(architecture, runner, cases[0])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Cases for `quernel test` whose results are products with quantised weights, MatMulNBits: widths, blocks and kinds of zero
-points, sums that end within a block, few rows and many; and a convolution of such weights, DequantizeLinear. Expected values are sums in f64. For `--activations i8` they are
-sums with rows rounded as that option says. As a program it runs them here, on the CPU and by Vulkan."""
+points, sums that end within a block, few rows and many; and a convolution of such weights, DequantizeLinear. Expected values are sums in f64. For `--activations i8` and
+`i8:row` they are sums with rows rounded as these options say. As a program it runs them here, on the CPU and by Vulkan."""
 import json
 import os
 import random
@@ -22,8 +22,8 @@ FORMATS = [(2, 16, "elements"), (2, 32, None), (4, 16, None), (4, 32, "elements"
 # Rows, columns, steps of a sum: whole blocks of no format, and once whole groups of eight, which two rows by two columns
 # take. With few rows and at least 65,536 weights, rows of f32 become digits of bytes where the target multiplies those.
 SIZES = [(1, 512, 130), (3, 520, 130), (67, 44, 136)]
-# Options of `quernel test` for cases whose rows are rounded.
-ROUNDED = ["--activations", "i8"]
+# Values of `--activations` for cases whose rows are rounded.
+ROUNDED = ["i8", "i8:row"]
 
 
 def f32(x):
@@ -82,7 +82,7 @@ def write(path, content):
         f.write(content)
 
 
-def write_case(folder, name, rng, rows, columns, steps, rounds):
+def write_case(folder, name, rng, rows, columns, steps, activations):
     """One model with a product of each format, which all read one input."""
     x = [[f32(rng.uniform(-1, 1)) for _ in range(steps)] for _ in range(rows)]
     case, nodes, outputs, tensors = os.path.join(folder, name), [], [], []
@@ -93,7 +93,7 @@ def write_case(folder, name, rng, rows, columns, steps, rounds):
         nodes.append(onnx.node("MatMulNBits", ["x", *weights.inputs], [f"y{number}"], domain="com.microsoft", attributes=attributes))
         outputs.append(onnx.value(f"y{number}", onnx.FLOAT, [rows, columns]))
         tensors += weights.tensors
-        y = weights.products([rounded(row, block) for row in x] if rounds else x)
+        y = weights.products(x if activations == "f32" else [rounded(row, block if activations == "i8" else steps) for row in x])
         write(os.path.join(case, "test_data_set_0", f"output_{number}.pb"), onnx.float_tensor(f"y{number}", [rows, columns], y))
     write(os.path.join(case, "test_data_set_0", "input_0.pb"), onnx.float_tensor("x", [rows, steps], sum(x, [])))
     write(os.path.join(case, "model.onnx"), onnx.model(nodes, [onnx.value("x", onnx.FLOAT, [rows, steps])], outputs, tensors,
@@ -146,11 +146,12 @@ def write_windows(folder, rng):
     return case
 
 
-def write_cases(folder, rounds=False):
-    """-> the cases' folders. `rounds`: for ROUNDED"""
+def write_cases(folder, activations="f32"):
+    """-> the cases' folders, for that value of `--activations`"""
     rng = random.Random(1)
-    windows = [] if rounds else [write_windows(folder, random.Random(2))]
-    return windows + [write_case(folder, f"nbits_{rows}_rows{'_i8' if rounds else ''}", rng, rows, columns, steps, rounds) for rows, columns, steps in SIZES]
+    windows = [write_windows(folder, random.Random(2))] if activations == "f32" else []
+    return windows + [write_case(folder, f"nbits_{rows}_rows_{activations.replace(':', '_')}", rng, rows, columns, steps, activations)
+                      for rows, columns, steps in SIZES]
 
 
 def main():
@@ -158,7 +159,8 @@ def main():
     if not environment:
         print("no Vulkan device here: on the CPU only")
     with tempfile.TemporaryDirectory(prefix="quernel-test-") as folder:
-        for cases, options in ((write_cases(folder), []), (write_cases(folder, rounds=True), ROUNDED)):
+        for activations in ("f32", *ROUNDED):
+            cases, options = write_cases(folder, activations), ["--activations", activations]
             for where in ([], ["--target", "vulkan", "--device", "vulkan"])[:2 if environment else 1]:
                 done = subprocess.run([tool("quernel"), "test", *where, *options, *cases], env=environment, stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT, text=True)

@@ -80,6 +80,7 @@ struct CompileOptions {
   // kI8: products with quantised weights round rows of activations to i8, in the blocks of the weights
   // (schedule/target_passes/quantize_activations.cpp). kF32: they are as the model computes them.
   DType activations = DType::kF32;
+  bool scale_per_row = false;  // with kI8: a row has one scale, not one for each block of the weights
   // Replaces large weights by random numbers from this seed (graph/random_weights.h).
   std::optional<uint64_t> random_weights;
   // For targets that are a GPU with a companion CPU: where nodes run. The last rule that matches a node

@@ -109,6 +109,8 @@ struct ContractionPlan {
     // Words are then multiplied as integers. 0: a has floats.
     int64_t group_of_a = 0;
     int digits_of_a = 1;  // an element of a is that many bytes
+    // Elements of a row of a, where it has one scale, and sums of its groups are integers; 0: each group has a scale.
+    int64_t row_of_a = 0;
     // The most int8 dot products that accumulate in the 16-bit halves of words before these could overflow
     // (plan_contraction.h); 0: accumulators are whole words.
     int64_t words_in_halves = 0;

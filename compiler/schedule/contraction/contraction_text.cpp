@@ -55,9 +55,10 @@ std::string contraction_text(const Graph& graph, const Node& node, const Contrac
   if (plan.blocks)
     text += " " + std::to_string(plan.blocks->format.bits) + " bits in " +
             std::to_string(plan.blocks->steps) + "s" +
-            (plan.blocks->group_of_a == 0    ? ""
-             : plan.blocks->digits_of_a == 1 ? " by i8"
-                                             : " by digits of i8");
+            (plan.blocks->group_of_a == 0   ? ""
+             : plan.blocks->digits_of_a > 1 ? " by digits of i8"
+             : plan.blocks->row_of_a > 0    ? " by i8 of rows"
+                                            : " by i8");
   auto axes = [&](const char* role, const std::vector<int>& which) {
     if (which.empty()) return;
     text += std::string(" ") + role;

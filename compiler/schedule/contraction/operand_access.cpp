@@ -71,11 +71,14 @@ std::optional<RowsOfBytes> rows_of_bytes(const Graph& graph, ValueId v) {
     if (has_index_map(*from) && from->op != OpKind::k_contiguous) return std::nullopt;
   }
   const std::vector<int64_t>& numbers = node->attributes.ints;
+  const int64_t row = graph.dtype(node->inputs.back()) == DType::kI32 ? graph.shape(v).back().value() : 0;
   return RowsOfBytes{.digits = {parts.begin(), parts.end() - 2},
                      .scales = parts.end()[-2],
                      .sums = parts.back(),
                      .group = numbers[0],
-                     .base = numbers.size() > 1 ? numbers[1] : 0};
+                     .base = numbers.size() > 1 ? numbers[1] : 0,
+                     .factor = numbers.size() > 2 ? numbers[2] : 1,
+                     .row = row};
 }
 
 OperandAccess resolve_operand(const Graph& graph, const Node& contract, int operand) {
@@ -114,7 +117,8 @@ OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, 
     result.quantized = quantized_operand(graph, access.base);
   result.dtype = graph.dtype(access.base);
   if (std::optional<RowsOfBytes> rows = rows_of_bytes(graph, access.base))
-    result.group_of_bytes = rows->group, result.digits = static_cast<int>(rows->digits.size());
+    result.group_of_bytes = rows->group, result.row_of_bytes = rows->row,
+    result.digits = static_cast<int>(rows->digits.size());
   for (size_t d = 0; d < access.indices.size(); ++d) {
     AffineForm form = *as_affine(access.indices[d], static_cast<int>(axes));
     result.offset += form.offset * dim_strides[d];

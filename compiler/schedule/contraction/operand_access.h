@@ -38,7 +38,8 @@ QuantizedOperand quantized_operand(const Graph& graph, ValueId v);
 struct RowsOfBytes {
   std::vector<ValueId> digits;  // of an element, the most significant first
   ValueId scales = kNoValue, sums = kNoValue;
-  int64_t group = 0, base = 0;
+  int64_t group = 0, base = 0, factor = 1;  // factor: of the sums
+  int64_t row = 0;  // elements of a row, where it has one scale and sums are integers; else 0
 };
 // Returns nullopt if `v` is something else, or if a part need not be stored so: constants, inputs, outputs, other views
 // than reshapes.
@@ -52,6 +53,7 @@ struct OperandStrides {
   DType dtype = DType::kF32;
   std::optional<QuantizedOperand> quantized;  // of a constant
   int64_t group_of_bytes = 0;                 // of dequantize_rows: its group; else 0
+  int64_t row_of_bytes = 0;                   // of dequantize_rows: RowsOfBytes::row
   int digits = 1;                             // of dequantize_rows
   std::vector<char> copyable;                 // per axis: a permuted copy would be contiguous along it
   std::vector<int> dim;  // per axis: the dim of the stored value it runs along; -1: none, -2: several

@@ -27,6 +27,14 @@ bool multiplies_bytes(const Target& target, int bits) {
   return !target.lanes_are_invocations() && (has_dots_of_words(target) || words_in_halves(target, bits) > 0);
 }
 
+int64_t middle_of_bytes(const Target& target, int bits) {
+  // NEON, which has dot products by words, moves bits into the highest ones of bytes by a single instruction; others only
+  // lower ones.
+  const bool are_signed = !target.lanes_are_invocations() && target.has_dot_s8_s8 &&
+                          (target.has_dot_words || !target.has_dot_u8_s8);
+  return are_signed ? 0 : int64_t{1} << (bits - 1);
+}
+
 int dot_width(DType a, DType b, DType accumulator, const Target& target) {
   // Scalars without an instruction for it would take a word apart byte by byte, and can as well load bytes.
   const bool in_words = has_dots(target) || target.has_dot_pairs || !target.loads_signed_bytes;
@@ -325,6 +333,12 @@ int64_t group_of_bytes(const ContractionPlan& plan, const OperandStrides& a, con
   auto whole = [&](const Dim& d) { return floormod(d, group) == Dim(0); };
   bool fits = whole(plan.a_offset);
   for (const Axis& axis : plan.axes) fits &= &axis == &last || whole(axis.a);
+  // A sum stays in one row of a.
+  if (const int64_t row = a.row_of_bytes; row != 0) {
+    const int64_t extent = last.extent.value();
+    fits &= plan.a_offset.is_const() && plan.a_offset.value() % row + extent <= row;
+    for (const Axis& axis : plan.axes) fits &= &axis == &last || floormod(axis.a, row) == Dim(0);
+  }
   return fits ? group : 0;
 }
 
@@ -472,10 +486,8 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   if (plan.blocks) {
     plan.blocks->group_of_a = group_of_bytes(plan, plan.swapped ? y : x, target);
     plan.blocks->digits_of_a = (plan.swapped ? y : x).digits;
-    // NEON, which has dot products by words, moves bits into the highest ones of bytes by a single instruction; others only
-    // lower ones.
-    plan.blocks->signed_elements = !target.lanes_are_invocations() && target.has_dot_s8_s8 &&
-                                   (target.has_dot_words || !target.has_dot_u8_s8);
+    if (plan.blocks->group_of_a != 0) plan.blocks->row_of_a = (plan.swapped ? y : x).row_of_bytes;
+    plan.blocks->signed_elements = middle_of_bytes(target, plan.blocks->format.bits) == 0;
     if (plan.blocks->group_of_a != 0)
       plan.blocks->words_in_halves = words_in_halves(target, plan.blocks->format.bits);
     constexpr int64_t kRegister = 16;

@@ -23,6 +23,9 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
 int64_t words_in_halves(const Target& target, int bits);
 // Returns whether the target multiplies words of quantised constants of `bits` bits by rows of bytes as integers.
 bool multiplies_bytes(const Target& target, int bits);
+// Returns what bytes of such words are above the elements of the constant by, for dot products that take them as unsigned; 0:
+// they are signed (ContractionPlan::Blocks::signed_elements).
+int64_t middle_of_bytes(const Target& target, int bits);
 
 // Returns the number of products that one step of a sum takes, if operands of these dtypes are in 32-bit
 // words.

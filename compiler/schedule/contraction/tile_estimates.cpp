@@ -79,13 +79,15 @@ double nearly_largest(std::initializer_list<double> limits) {
 }
 
 // What a step of a tile of int8 dot products takes. A load of a is for 4 or 16 steps, a word of b for several; the scales
-// of a block take a conversion and two multiply-adds for each accumulator, two instructions more for each further digit.
+// of a block take a conversion and two multiply-adds for each accumulator (one where a row has one scale), two instructions
+// more for each further digit.
 struct ByteStep {
   double operations = 0, loads = 0;
 };
 ByteStep byte_step(const ContractionPlan& plan, double m, double v) {
-  constexpr double kSteps = 4, kOfBlock = 3;
+  constexpr double kSteps = 4;
   const ContractionPlan::Blocks& blocks = *plan.blocks;
+  const double of_block = blocks.row_of_a != 0 ? 2 : 3;
   const auto per_word = static_cast<double>(blocks.per_word()), steps = static_cast<double>(blocks.steps),
              digits = static_cast<double>(blocks.digits_of_a);
   const double unpacking = blocks.format.bits == 8 ? 0 : 2 * per_word / kSteps - 1;
@@ -95,7 +97,7 @@ ByteStep byte_step(const ContractionPlan& plan, double m, double v) {
                of_product = plan.pairs_rows ? 2 * kSteps : kSteps;
   return {m * v *
                   (digits * (1 + in_halves) / of_product +
-                   (kOfBlock + 2 * (digits - 1) + digits * in_halves) / steps) +
+                   (of_block + 2 * (digits - 1) + digits * in_halves) / steps) +
               v * unpacking / per_word,
           m * digits / static_cast<double>(blocks.bytes_at_once) + std::ceil(v) / per_word +
               (2 * m + std::ceil(v)) / steps};

@@ -1,7 +1,9 @@
 // Rows: a GPU's invocations keep values between stages in registers, each its own columns, where these are few;
 // then also what several stages load, as far as registers last. A core's caches hold rows as well, so it does that only with
-// rows of a few whole vectors, whose loops would take longer than what they repeat.
+// rows of a few whole vectors, whose loops would take longer than what they repeat. Such rows are many, as a rule: a core reduces
+// as many together as a vector has lanes.
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 
 #include "schedule/plans/access_walk.h"
@@ -12,6 +14,8 @@ namespace {
 
 constexpr int64_t kVectorsOfRow = 16;         // the most that are worth a copy of the stages each, on a GPU
 constexpr int64_t kVectorsOfShortRow = 4;     // and on a core
+constexpr int64_t kVectorsTogether = 64;      // of rows that are reduced together: all these are unrolled
+constexpr int64_t kBytesTogether = 1 << 14;   // that stages of these rows pass on, half of a small L1
 constexpr double kRegistersOfRows = 2.0 / 3;  // the others are for what is computed
 
 class RowsPlanner {
@@ -27,6 +31,7 @@ class RowsPlanner {
 
   RowsPlan plan() {
     vectors_ = (dims_.back().value() + plan_.lanes - 1) / plan_.lanes;
+    if (reduces_together()) plan_.together = plan_.lanes;
     if (plan_.lanes <= 1 || vectors_ > most_vectors()) return plan_;
     for (stage_ = 0; stage_ < static_cast<int>(k_.group.stages.size()); ++stage_)
       walk_stage(k_.group.stages[stage_]);
@@ -56,6 +61,25 @@ class RowsPlanner {
     if (k_.target.lanes_are_invocations()) return kVectorsOfRow;
     const bool whole = dims_.back().value() % plan_.lanes == 0;
     return whole && !k_.target.code_is_dear() ? kVectorsOfShortRow : 0;
+  }
+  // Whether rows are of few whole vectors, and reduced in elements whose vectors have the same lanes.
+  bool reduces_together() const {
+    const int64_t width = dims_.back().value();
+    if (plan_.lanes <= 1 || !std::has_single_bit(static_cast<unsigned>(plan_.lanes)) ||
+        k_.target.lanes_are_invocations() || k_.target.code_is_dear() || column_ < 1 ||
+        width % plan_.lanes != 0 || vectors_ * plan_.lanes > kVectorsTogether)
+      return false;
+    const Dim& rows = dims_[static_cast<size_t>(column_ - 1)];
+    const bool whole = floormod(rows, plan_.lanes) == Dim(0);
+    if (!whole && (column_ > 1 || rows.bounds().hi < plan_.lanes)) return false;
+    int64_t bytes = 0;
+    for (const RowStage& stage : k_.group.stages) {
+      const Node& node = g_.nodes[stage.anchor];
+      if (stage.kind == GroupKind::kReduce && element_size(accumulator_dtype(g_, node)) != 4) return false;
+      for (ValueId v : stage.locals)
+        bytes += plan_.lanes * (has_columns(v) ? width : 1) * element_size(g_.dtype(v));
+    }
+    return bytes <= kBytesTogether;
   }
   bool has_columns(ValueId v) const { return g_.rank(v) > column_ && !(g_.shape(v).back() == Dim(1)); }
 

@@ -18,6 +18,9 @@ struct RowsPlan {
   // On a GPU: rows between stages are in registers, of which each invocation has its own columns. If false,
   // they are in memory.
   bool in_registers = false;
+  // On a CPU: rows that are reduced together, as many as a vector has lanes, of which each gets the result of a row; what
+  // each row has one of is computed in such vectors, too. 1: a row at a time.
+  int together = 1;
   std::vector<RowLoad> kept;  // what several stages load, and registers hold from the first of them on
 };
 

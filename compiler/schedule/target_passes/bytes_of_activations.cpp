@@ -5,6 +5,7 @@
 
 #include "graph/quantized.h"
 #include "schedule/contraction/operand_access.h"
+#include "schedule/contraction/plan_contraction.h"
 
 namespace quernel::schedule {
 namespace {
@@ -66,30 +67,54 @@ std::optional<QuantisedProduct> quantised_product(const Graph& graph, const Node
   return std::nullopt;
 }
 
-ValueId bytes_of_rows(GraphBuilder& build, ValueId x, int64_t group, const Digits& digits) {
+namespace {
+
+// x, whose rows end with zeros that fill up a group.
+ValueId in_whole_groups(GraphBuilder& build, ValueId x, int64_t group) {
+  const Shape shape = build.graph().shape(x);
+  const Dim missing = ceildiv(shape.back(), group) * group - shape.back();
+  if (missing == Dim(0)) return x;
+  Shape before(shape.size(), 0), after(shape.size(), 0);
+  after.back() = missing;
+  return build.pad(x, before, after);
+}
+
+// The largest magnitude along dim `axis` of x, and what it is multiplied by to be `most`.
+struct Magnitudes {
+  ValueId largest = kNoValue, inverse = kNoValue;
+};
+Magnitudes magnitudes_along(GraphBuilder& build, ValueId x, int64_t axis, double most) {
+  ValueId largest = build.reduce(OpKind::k_reduce_max, build.unary(UnaryOp::k_abs, x), {axis}, true);
+  largest = build.binary(BinaryOp::k_max, largest, kLeast);
+  const ValueId ones = build.full(DType::kF32, build.graph().shape(largest), most);
+  return {largest, build.binary(BinaryOp::k_div, ones, largest)};
+}
+
+ValueId times(GraphBuilder& build, ValueId x, int64_t factor) {
+  return factor == 1 ? x : build.binary(BinaryOp::k_mul, x, static_cast<double>(factor));
+}
+
+}  // namespace
+
+ValueId bytes_of_rows(GraphBuilder& build, ValueId x, int64_t group, const Digits& digits, int64_t factor) {
   Shape shape = build.graph().shape(x);
   const Dim blocks = ceildiv(shape.back(), group);
-  if (!(blocks * group == shape.back())) {
-    Shape before(shape.size(), 0), after(shape.size(), 0);
-    after.back() = blocks * group - shape.back();
-    x = build.pad(x, before, after);
-  }
+  x = in_whole_groups(build, x, group);
   shape.back() = blocks;
   const Shape of_groups = shape;
-  shape.emplace_back(group);
-  x = build.reshape(x, shape);
-  const auto last = static_cast<int64_t>(of_groups.size());
-  ValueId most = build.reduce(OpKind::k_reduce_max, build.unary(UnaryOp::k_abs, x), {last}, true);
-  most = build.binary(BinaryOp::k_max, most, kLeast);
-  const ValueId inverse =
-      build.binary(BinaryOp::k_div, build.full(DType::kF32, build.graph().shape(most), digits.most), most);
+  // All groups of all rows are rows of one matrix, so that a kernel can reduce many together.
+  Dim all = 1;
+  for (const Dim& d : of_groups) all = all * d;
+  x = build.reshape(x, {all, group});
+  constexpr int64_t last = 1;
+  const auto [most, inverse] = magnitudes_along(build, x, last, digits.most);
   x = build.binary(BinaryOp::k_mul, x, inverse);
   const ValueId rounded = build.unary(UnaryOp::k_round, x),
                 scales = build.binary(BinaryOp::k_mul, most, 1 / digits.most);
   // Divided, and not multiplied by the scales: these are read by nothing in the kernel, so that all is one kernel.
   const ValueId sums =
-      build.binary(BinaryOp::k_div, build.reduce(OpKind::k_reduce_sum, rounded, {last}, true), inverse);
-  shape.pop_back();
+      build.binary(BinaryOp::k_div,
+                   times(build, build.reduce(OpKind::k_reduce_sum, rounded, {last}, true), factor), inverse);
   shape.back() = blocks * group;
   auto byte = [&](ValueId v) { return build.reshape(build.cast(v, DType::kI8), shape); };
   // A digit is what the element, in units of the digit, is above a whole number of the next one.
@@ -106,7 +131,28 @@ ValueId bytes_of_rows(GraphBuilder& build, ValueId x, int64_t group, const Digit
   }
   bytes.insert(bytes.begin(), byte(whole));
   const ValueId of_rows = build.reshape(scales, of_groups), totals = build.reshape(sums, of_groups);
-  return build.dequantize_rows(std::move(bytes), digits.base, of_rows, totals, group);
+  return build.dequantize_rows(std::move(bytes), digits.base, of_rows, totals, group, factor);
+}
+
+ValueId bytes_of_whole_rows(GraphBuilder& build, ValueId x, int64_t group, int64_t factor) {
+  const Shape shape = build.graph().shape(x);
+  const auto last = static_cast<int64_t>(shape.size()) - 1;
+  const double most = Digits{}.most;
+  const auto [largest, inverse] = magnitudes_along(build, x, last, most);
+  const ValueId rounded = build.unary(UnaryOp::k_round, build.binary(BinaryOp::k_mul, x, inverse)),
+                scales = build.binary(BinaryOp::k_mul, largest, 1 / most),
+                bytes = in_whole_groups(build, build.cast(rounded, DType::kI8), group);
+  Shape groups = build.graph().shape(bytes);
+  groups.back() = ceildiv(shape.back(), group);
+  groups.emplace_back(group);
+  const ValueId sums = build.reduce(OpKind::k_reduce_sum,
+                                    build.cast(build.reshape(bytes, groups), DType::kI32), {last + 1}, false);
+  return build.dequantize_rows({bytes}, 0, scales, times(build, sums, factor), group, factor);
+}
+
+int64_t factor_of_sums(const Target& target, int bits) {
+  const int64_t middle = multiplies_bytes(target, bits) ? middle_of_bytes(target, bits) : 0;
+  return middle == 0 ? 1 : -middle;
 }
 
 }  // namespace quernel::schedule

@@ -5,6 +5,7 @@
 
 #include "graph/build.h"
 #include "graph/ir.h"
+#include "targets/target.h"
 
 namespace quernel::schedule {
 
@@ -27,7 +28,12 @@ struct Digits {
   int64_t base = 0;
   double most = 127;
 };
-// Returns x as dequantize_rows gives it, with one scale for each group of a row. Rows are filled up to whole groups.
-ValueId bytes_of_rows(GraphBuilder& build, ValueId x, int64_t group, const Digits& digits);
+// Returns x as dequantize_rows gives it, with one scale for each group of a row, filled up to whole groups. `factor`: what
+// sums are multiplied by, which kernels need (factor_of_sums).
+ValueId bytes_of_rows(GraphBuilder& build, ValueId x, int64_t group, const Digits& digits, int64_t factor);
+// The same with one scale for each row, and elements of one byte.
+ValueId bytes_of_whole_rows(GraphBuilder& build, ValueId x, int64_t group, int64_t factor);
+// Returns what the sums of rows that meet a constant of `bits` bits are multiplied by: minus the middle of its bytes, or 1.
+int64_t factor_of_sums(const Target& target, int bits);
 
 }  // namespace quernel::schedule

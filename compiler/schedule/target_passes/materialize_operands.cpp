@@ -172,7 +172,8 @@ Expected<Graph> widen_others(const Graph& graph, const Target& target) {
     if (node.op == OpKind::k_dequantize_rows) {
       const std::vector<int64_t>& numbers = node.attributes.ints;
       std::vector<int64_t> groups(r.old.shape(node.output).size(), 1);
-      groups.back() = numbers[0];
+      const bool of_whole_rows = r.old.dtype(node.inputs.back()) == DType::kI32;
+      groups.back() = of_whole_rows ? r.old.shape(node.output).back().value() : numbers[0];
       const size_t digits = node.inputs.size() - 2;
       ValueId x = r(node.inputs[0]);
       for (size_t d = 1; d < digits; ++d) {

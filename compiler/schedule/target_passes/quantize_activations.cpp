@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "graph/rewrite.h"
 #include "schedule/contraction/plan_contraction.h"
@@ -7,8 +8,10 @@
 #include "schedule/target_passes/target_passes.h"
 
 namespace quernel::schedule {
-Expected<Graph> quantize_activations(const Graph& graph, RoundedActivations* report) {
-  std::map<std::pair<ValueId, int64_t>, ValueId> rounded;  // of the new graph
+Expected<Graph> quantize_activations(const Graph& graph, const Target& target, bool whole_rows,
+                                     RoundedActivations* report) {
+  std::map<std::tuple<ValueId, int64_t, int64_t>, ValueId>
+      rounded;  // of the new graph, with groups and factors
   return rewrite(graph, [&](Rewriter& r, const Node& node) -> ValueId {
     if (!multiplies_quantised(r.old, node)) return kNoValue;
     const std::optional<QuantisedProduct> product = quantised_product(r.old, node);
@@ -19,8 +22,11 @@ Expected<Graph> quantize_activations(const Graph& graph, RoundedActivations* rep
     if (report) report->bits.insert(product->bits);
     ValueId operands[] = {r(node.inputs[0]), r(node.inputs[1])};
     ValueId& rows = operands[product->operand];
-    auto [it, is_new] = rounded.try_emplace({rows, product->group}, kNoValue);
-    if (is_new) it->second = bytes_of_rows(r.build, rows, product->group, Digits{});
+    const int64_t factor = factor_of_sums(target, product->bits);
+    auto [it, is_new] = rounded.try_emplace({rows, product->group, factor}, kNoValue);
+    if (is_new)
+      it->second = whole_rows ? bytes_of_whole_rows(r.build, rows, product->group, factor)
+                              : bytes_of_rows(r.build, rows, product->group, Digits{}, factor);
     rows = it->second;
     return r.build.contract(operands[0], operands[1], node.attributes.contraction);
   });

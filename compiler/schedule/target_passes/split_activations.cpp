@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "graph/quantized.h"
 #include "graph/rewrite.h"
@@ -63,7 +64,8 @@ int64_t most_rows_of_digits(const Target& target, int bits) {
 Expected<Graph> split_activations(const Graph& graph, const Target& target, int64_t least_weights) {
   constexpr int kFewestBits = 2;  // a target that does not multiply them multiplies no others
   if (!multiplies_bytes(target, kFewestBits)) return graph;
-  std::map<std::pair<ValueId, int64_t>, ValueId> split;  // of the new graph
+  std::map<std::tuple<ValueId, int64_t, int64_t>, ValueId>
+      split;  // of the new graph, with groups and factors
   return rewrite(graph, [&](Rewriter& r, const Node& node) -> ValueId {
     const std::optional<QuantisedProduct> product = quantised_product(r.old, node);
     if (!product || !is_worth_it(node, *product, target, least_weights) ||
@@ -71,8 +73,9 @@ Expected<Graph> split_activations(const Graph& graph, const Target& target, int6
       return kNoValue;
     ValueId operands[] = {r(node.inputs[0]), r(node.inputs[1])};
     ValueId& rows = operands[product->operand];
-    auto [it, is_new] = split.try_emplace({rows, product->group}, kNoValue);
-    if (is_new) it->second = bytes_of_rows(r.build, rows, product->group, kDigits);
+    const int64_t factor = factor_of_sums(target, product->bits);
+    auto [it, is_new] = split.try_emplace({rows, product->group, factor}, kNoValue);
+    if (is_new) it->second = bytes_of_rows(r.build, rows, product->group, kDigits, factor);
     rows = it->second;
     return r.build.contract(operands[0], operands[1], node.attributes.contraction);
   });

@@ -68,13 +68,14 @@ Graph graph_of(const Product& p, Random& random) {
   return graph;
 }
 
-enum class Rows { kFloats, kBytes, kDigits };
+enum class Rows { kFloats, kBytes, kBytesOfWholeRows, kDigits };
 
 void expect_close(const Product& p, const std::string& target, Rows kind = Rows::kFloats) {
   Random random(static_cast<uint64_t>(p.rows * 1000 + p.columns * 100 + p.steps + p.block + p.bits));
   Graph graph = graph_of(p, random);
-  if (kind == Rows::kBytes) {
-    Expected<Graph> rounded = schedule::quantize_activations(graph);
+  if (kind == Rows::kBytes || kind == Rows::kBytesOfWholeRows) {
+    Expected<Graph> rounded =
+        schedule::quantize_activations(graph, *find_target(target), kind == Rows::kBytesOfWholeRows);
     ASSERT_TRUE(rounded) << to_string(rounded.errors());
     graph = std::move(*rounded);
   }
@@ -120,17 +121,26 @@ TEST(QuantisedProducts, sums_that_end_anywhere) {
         expect_close({rows, 40, steps, 32, 4, true, Zeros::kNone, DType::kBF16}, target);
 }
 
-TEST(QuantisedProducts, rows_of_bytes) {
+void expect_bytes_of_all_formats(Rows kind) {
   const Zeros kZeros[] = {Zeros::kNone, Zeros::kElements, Zeros::kFloats};
   for (const std::string& target : host_targets()) {
     size_t turn = 0;
     for (int bits : {2, 4, 8}) {
       for (int64_t block : {16, 32, 256})
-        expect_close({2, 19, 100, block, bits, block == 32, kZeros[turn++ % 3], DType::kF32}, target,
-                     Rows::kBytes);
+        expect_close({2, 19, 100, block, bits, block == 32, kZeros[turn++ % 3], DType::kF32}, target, kind);
       ++turn;  // each block has each kind of zero points
     }
   }
+}
+
+TEST(QuantisedProducts, rows_of_bytes) { expect_bytes_of_all_formats(Rows::kBytes); }
+
+TEST(QuantisedProducts, rows_of_bytes_with_one_scale) {
+  expect_bytes_of_all_formats(Rows::kBytesOfWholeRows);
+  for (const std::string& target : host_targets())
+    for (auto [rows, steps] : {std::pair<int64_t, int64_t>{1, 33}, {9, 95}, {17, 64}, {64, 258}})
+      expect_close({rows, 40, steps, 32, 4, rows == 9, Zeros::kNone, DType::kF16}, target,
+                   Rows::kBytesOfWholeRows);
 }
 
 TEST(QuantisedProducts, many_rows_of_bytes) {
@@ -301,7 +311,7 @@ TEST(QuantisedProducts, the_largest_sums_of_bytes) {
   for (const std::string& target : host_targets()) {
     Random random(1);
     Graph graph = graph_of({1, 16, 4096, 4096, 8, false, Zeros::kNone, DType::kF32}, random);
-    Graph rounded = *schedule::quantize_activations(graph);
+    Graph rounded = *schedule::quantize_activations(graph, *find_target(target));
     const std::vector<Tensor> inputs{f32_tensor({1, 4096}, std::vector<float>(4096, -1))};
     Expected<std::vector<Tensor>> want = interpret(rounded, inputs);
     ASSERT_TRUE(want) << to_string(want.errors());

@@ -105,7 +105,8 @@ ValueId Generator::quantised_constant(const std::vector<int64_t>& dims) {
   return keep(build.dequantize(elements, scales, zeros, groups), facts_of(DType::kF32, 1, 11));
 }
 
-// Rows of bytes of these dims, or of two digits of base 4 with a byte each: scales are multiples of 2^-10.
+// Rows of bytes of these dims, with a scale for each group or row, or of two digits of base 4 with a byte each: scales are
+// multiples of 2^-10.
 ValueId Generator::rows_of_bytes(const std::vector<int64_t>& dims) {
   std::vector<int64_t> sizes{dims.back()};
   for (int64_t group : {1, 4, 8, 16})
@@ -121,19 +122,22 @@ ValueId Generator::rows_of_bytes(const std::vector<int64_t>& dims) {
   };
   std::vector<ValueId> digits{bytes()};
   ValueId elements = build.cast(digits[0], DType::kF32);
-  if (random.chance(40)) {
+  const bool whole_rows = random.chance(30);
+  if (!whole_rows && random.chance(40)) {
     digits.push_back(bytes());
     elements = build.binary(BinaryOp::k_mul, elements, static_cast<double>(kBase));
     elements = build.add(OpKind::k_add, {elements, build.cast(digits[1], DType::kF32)});
   }
-  ValueId scales = build.cast(source(DType::kU8, groups), DType::kF32);
+  std::vector<int64_t> of_scales = groups;
+  if (whole_rows) of_scales.back() = 1;
+  ValueId scales = build.cast(source(DType::kU8, of_scales), DType::kF32);
   scales = build.unary(UnaryOp::k_floor, build.binary(BinaryOp::k_mul, scales, std::ldexp(1.0, -4)));
   scales = build.binary(BinaryOp::k_mul, build.binary(BinaryOp::k_add, scales, 1.0), std::ldexp(1.0, -10));
   Shape split = make_shape(groups);
   split.push_back(group);
-  ValueId sums = build.reshape(elements, split);
+  ValueId sums = build.reshape(whole_rows ? build.cast(digits[0], DType::kI32) : elements, split);
   sums = build.reduce(OpKind::k_reduce_sum, sums, {static_cast<int64_t>(dims.size())}, false);
-  sums = build.binary(BinaryOp::k_mul, sums, scales);
+  if (!whole_rows) sums = build.binary(BinaryOp::k_mul, sums, scales);
   return keep(build.dequantize_rows(std::move(digits), kBase, scales, sums, group),
               facts_of(DType::kF32, 10, 10));
 }

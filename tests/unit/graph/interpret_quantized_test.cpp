@@ -39,6 +39,13 @@ TEST(InterpretQuantized, rows_of_bytes) {
       ElementsAre(-63.5, 0.5, 4, 6, 40, 50, 6, 127));
 }
 
+TEST(InterpretQuantized, rows_of_bytes_with_one_scale) {
+  EXPECT_THAT(values(evaluate("%q = constant i8[2,4] {-127, 1, 2, 3, 4, 5, 6, 127}\n"
+                              "%s = constant f32[2,1] {0.5, 2}\n%t = constant i32[2,2] {-126, 5, 9, 133}\n"
+                              "%y = dequantize_rows %q, %s, %t {2} : f32[2,4]\nreturn y = %y")),
+              ElementsAre(-63.5, 0.5, 1, 1.5, 8, 10, 12, 254));
+}
+
 TEST(InterpretQuantized, rows_of_digits) {
   EXPECT_THAT(values(evaluate("%p = constant i8[1,4] {1, -1, 0, 2}\n%q = constant i8[1,4] {-127, 1, 2, 3}\n"
                               "%r = constant i8[1,4] {5, 0, -4, 3}\n"

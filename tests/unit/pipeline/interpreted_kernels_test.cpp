@@ -251,7 +251,7 @@ TEST(InterpretedKernels, gathered_columns_end_with_the_operand) {
 
 // Rows of bytes by a constant of `bits` bits in blocks of 32 steps, all of which scale by integers or powers of two, so that
 // sums are exact.
-std::string quantised_product(int rows, int columns, int steps, int bits, bool has_zeros) {
+std::string quantised_product(int rows, int columns, int steps, int bits, bool has_zeros, bool whole_rows) {
   auto n = [](int number) { return std::to_string(number); };
   auto numbers = [](int count, const std::function<std::string(int)>& number) {
     std::string text;
@@ -262,18 +262,21 @@ std::string quantised_product(int rows, int columns, int steps, int bits, bool h
   const int blocks = (steps + kBlock - 1) / kBlock, top = (1 << bits) - 1, filled = blocks * kBlock;
   const std::string dtype = bits == 4 ? "u4" : "u8", bytes = "[" + n(rows) + "," + n(filled) + "]",
                     groups = "[" + n(rows) + "," + n(blocks) + "]",
-                    weights = "[" + n(columns) + "," + n(steps) + "]",
+                    of_scales = whole_rows ? "[" + n(rows) + ",1]" : groups,
+                    sums = whole_rows ? "i32" : "f32", weights = "[" + n(columns) + "," + n(steps) + "]",
                     scales = "[" + n(columns) + "," + n(blocks) + "]";
-  std::string text = "graph @g(%x: i8[" + n(rows) + "," + n(steps) + "], %z: i8" + groups + ") {\n";
+  std::string text = "graph @g(%x: i8[" + n(rows) + "," + n(steps) + "], %z: i8" + of_scales + ") {\n";
   text += "  %filled = pad %x [0:0, 0:" + n(filled - steps) + "] fill 0 : i8" + bytes + "\n";
   text += "  %q = neg %filled : i8" + bytes + "\n";
-  text += "  %f = cast %q : f32" + bytes + "\n";
-  text += "  %r = reshape %f : f32[" + n(rows) + "," + n(blocks) + ",32]\n";
-  text += "  %t = reduce_sum %r {2} acc f32 : f32" + groups + "\n  %b = cast %z : f32" + groups +
-          "\n  %a = abs %b : f32" + groups + "\n  %two = constant f32" + groups + " {2 ...}\n";
-  text += "  %s = min %a, %two : f32" + groups + "\n";
-  text += "  %sums = mul %t, %s : f32" + groups + "\n";
-  text += "  %rows = dequantize_rows %q, %s, %sums {32} : f32" + bytes + "\n";
+  text += "  %f = cast %q : " + sums + bytes + "\n";
+  text += "  %r = reshape %f : " + sums + "[" + n(rows) + "," + n(blocks) + ",32]\n";
+  text += "  %t = reduce_sum %r {2} acc " + sums + " : " + sums + groups + "\n  %b = cast %z : f32" +
+          of_scales + "\n  %a = abs %b : f32" + of_scales + "\n  %two = constant f32" + of_scales +
+          " {2 ...}\n";
+  text += "  %s = min %a, %two : f32" + of_scales + "\n";
+  if (!whole_rows) text += "  %sums = mul %t, %s : f32" + groups + "\n";
+  text += std::string("  %rows = dequantize_rows %q, %s, ") + (whole_rows ? "%t" : "%sums") + " {32} : f32" +
+          bytes + "\n";
   text += "  %p = constant " + dtype + weights +
           numbers(columns * steps, [&](int i) { return n((i * 37 + i / 7) & top); });
   text +=
@@ -290,7 +293,7 @@ std::string quantised_product(int rows, int columns, int steps, int bits, bool h
 
 // Words in pairs of columns: one row, two and more, odd numbers of them, tails of columns, sums that end within a block.
 TEST(InterpretedKernels, two_rows_by_two_columns) {
-  bool has_zeros = false;
+  bool has_zeros = false, whole_rows = false;
   for (auto [rows, columns, steps, bits] : {std::array{1, 40, 64, 4},
                                             {2, 8, 32, 4},
                                             {5, 10, 100, 4},
@@ -302,8 +305,9 @@ TEST(InterpretedKernels, two_rows_by_two_columns) {
                                             {6, 20, 136, 8},
                                             {3, 4, 100, 8}}) {
     has_zeros = !has_zeros;
+    if (has_zeros) whole_rows = !whole_rows;
     const std::string kernels =
-        expect_equal(quantised_product(rows, columns, steps, bits, has_zeros), "cortex-a710");
+        expect_equal(quantised_product(rows, columns, steps, bits, has_zeros, whole_rows), "cortex-a710");
     const bool pairs = rows > 1 && (bits < 8 || steps % 8 == 0);
     EXPECT_EQ(kernels.find("dot_2x2(") != std::string::npos, pairs)
         << rows << " rows of " << steps << " steps\n"

@@ -52,13 +52,15 @@ std::vector<PlaceRule> rules_of(const TestCaseFile& file) {
 std::string run_stage(const std::string& stage, const Graph& graph, const Target& target,
                       const std::vector<PlaceRule>& rules, const std::string& lines) {
   if (stage == "choose-winograd" || stage == "round-operands" || stage == "materialize-operands" ||
-      stage == "place-nodes" || stage == "quantize-activations" || stage == "split-activations" ||
-      stage == "join-products") {
+      stage == "place-nodes" || stage == "quantize-activations" || stage == "quantize-activations by row" ||
+      stage == "split-activations" || stage == "join-products") {
     Expected<Graph> result = stage == "choose-winograd"        ? schedule::choose_winograd(graph, target)
-                             : stage == "quantize-activations" ? schedule::quantize_activations(graph)
-                             : stage == "join-products"        ? schedule::join_products(graph, target)
-                             : stage == "split-activations"    ? schedule::split_activations(graph, target)
-                             : stage == "place-nodes"          ? schedule::place_nodes(graph, target, rules)
+                             : stage == "quantize-activations" ? schedule::quantize_activations(graph, target)
+                             : stage == "quantize-activations by row"
+                                 ? schedule::quantize_activations(graph, target, /*whole_rows=*/true)
+                             : stage == "join-products"     ? schedule::join_products(graph, target)
+                             : stage == "split-activations" ? schedule::split_activations(graph, target)
+                             : stage == "place-nodes"       ? schedule::place_nodes(graph, target, rules)
                              : stage == "round-operands"
                                  ? schedule::round_operands(graph, target, DType::kBF16)
                                  : schedule::materialize_operands(graph, target);
