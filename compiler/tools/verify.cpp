@@ -137,9 +137,8 @@ Action define_verify(CLI::App& app) {
   app.add_option("--precision-limit", options->precision_limit,
                  "with --precision, --weights or --activations: how much of its largest element an output "
                  "may be off by (default: "
-                 "5 with f16, 10 with bf16, 15 where products are of bf16; 40 and 100 with weights of i8 and "
-                 "i4; 10 with "
-                 "activations of i8)")
+                 "5 with f16, 10 with bf16, 15 where products are of bf16; 50 and 100 with weights of i8 and "
+                 "i4; 10 and 75 with activations of i8 and i8:row)")
       ->type_name("PERCENT")
       ->check(CLI::Range(0.0, 100.0));
   add_tuning_flag(app, options->flags);
