@@ -1,6 +1,7 @@
 // The accumulators of a contraction's current tile where b is a quantised constant and a has rows of i8: int8 dot products,
-// whose results get their scales once for each block (ContractionPlan::Blocks::group_of_a), or that of a row at the end. Where instructions add pairs of
-// products in 16 bits, sums are kept in halves of words for as long as they fit.
+// whose results get their scales once for each block (ContractionPlan::Blocks::group_of_a), or those of columns then and
+// that of the row at the end (row_of_a). Where instructions add pairs of products in 16 bits, sums are kept in halves of
+// words for as long as they fit.
 #include <algorithm>
 
 #include "lower/contract_lowering.h"

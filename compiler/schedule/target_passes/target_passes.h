@@ -40,7 +40,8 @@ Expected<Graph> join_products(const Graph& graph, const Target& target);
 // Rounds rows of activations to i8 where quantised constants are multiplied with them: a scale per row and block of the
 // constant, the largest of the block's absolute values over 127. Only along the last dim of the activations.
 //   contract(x, dequantize c) -> contract(dequantize_rows(cast(round(x * 127 / most)), most / 127, sums), dequantize c)
-// Sums have the factor by which the target's kernels would multiply them. `whole_rows`: a scale per row instead, and sums of the bytes of each block, as integers. `report`, if given, is added to.
+// Sums have the factor by which the target's kernels would multiply them. `whole_rows`: a scale per row instead, and sums of
+// the bytes of each block, as integers. `report`, if given, is added to.
 struct RoundedActivations {
   std::set<int> bits;             // of the constants whose products have rounded activations
   std::vector<std::string> left;  // names of products with quantised constants that keep theirs
