@@ -208,9 +208,10 @@ class LoopNest {
 
   // Returns `pointer` plus `bytes`, computed at the end of the loop's step. Strength reduction does not see
   // through it.
-  static Value* advanced(Value* pointer, int64_t bytes, const Loop& loop) {
+  Value* advanced(Value* pointer, int64_t bytes, const Loop& loop) const {
     llvm::IRBuilder<> b(loop.getLoopLatch()->getTerminator());
-    Value* next = b.CreatePtrAdd(pointer, b.getInt32(static_cast<uint32_t>(bytes)));
+    llvm::Type* type = evolution_.getEffectiveSCEVType(pointer->getType());
+    Value* next = b.CreatePtrAdd(pointer, llvm::ConstantInt::getSigned(type, bytes));
     auto* same = llvm::FunctionType::get(next->getType(), {next->getType()}, false);
     llvm::CallInst* hidden = b.CreateCall(llvm::InlineAsm::get(same, "", "=r,0", false), {next});
     hidden->setDoesNotAccessMemory();

@@ -168,6 +168,23 @@ TEST(AdvancePointers, rows_of_a_product_have_no_index_on_x86) {
       << "instructions of two operands";
 }
 
+TEST(AdvancePointers, steps_of_more_than_32_bits) {
+  // Lines of x are 8e9 bytes apart; the inner loop advances by 64 of four bytes.
+  std::string text = R"(kernel @far_lines grid(g: 4) {
+  buffer %out: f32[4] write binding 0
+  buffer %x: f32[?] read binding 1
+  alloc %sums: f32[1] register
+  %sums[0] = 0f32
+  for line in reduction(3) {
+    for k in reduction(64) {
+)";
+  for (int m = 0; m < 4; ++m)
+    text += "      %sums[0] = %x[line * 2000000000 + k + " + std::to_string(m * 64) + "] + %sums[0]\n";
+  text += "    }\n  }\n  %out[g] = %sums[0]\n}\n";
+  const std::string ir = optimised(text, "x86-64-v3");
+  EXPECT_EQ(count(ir, "i64 7999999744\n"), 1u) << ir;
+}
+
 TEST(AdvancePointers, processors_with_many_registers_have_counters) {
   EXPECT_EQ(count(optimised(kWindow, "x86-64-v3"), "call ptr asm"), 0u);
   EXPECT_EQ(count(optimised(kWindow, "cortex-m55"), "call ptr asm"), 0u);
