@@ -145,7 +145,7 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
     // Adds the products of so many turns, and of the steps that remain after them.
     auto add_turns = [&](std::vector<Stmt>& stmts, const loop::Buffer& to, const Expr& first, int64_t whole,
                          int64_t rest) {
-      // Blocks of 32 steps: a loop within them would be as long as the instructions that count it.
+      // All of a block of 32 steps: a loop of a few turns would be left by a branch that is hard to predict.
       const int64_t unrolled = std::max<int64_t>(2, 32 / at_once);
       loop::Var turn = index_var("turn");
       if (whole == 1) stmts.push_back(products(to, first, at_once));
