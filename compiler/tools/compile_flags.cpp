@@ -58,11 +58,10 @@ void add_target_flags(CLI::App& app, CompileFlags& flags) {
                  "of 32; or in "
                  "blocks of BLOCK elements along the sum")
       ->type_name("i8|i4[:BLOCK]");
-  app.add_option(
-         "--activations", flags.activations,
-         "f32, or i8: products with quantised weights round rows of activations to i8, with a scale "
-         "per block of the weights, and multiply integers; i8:row: with a scale per row, which is faster "
-         "and rounds more (default: f32)")
+  app.add_option("--activations", flags.activations,
+                 "f32, or i8: products with quantised weights round rows of activations to i8, with a scale "
+                 "per block of the weights, and multiply integers; i8:row: with a scale per row, which takes "
+                 "fewer instructions and rounds more (default: f32)")
       ->type_name("f32|i8|i8:row");
   app.add_option("--float-weights", flags.float_weights,
                  "with --weights: nodes of these names keep their weights; may be repeated")

@@ -11,7 +11,7 @@ namespace quernel::codegen {
 // do loads behind the loop of what follows in memory. LLVM's strength reduction computes addresses from counters
 // instead, which needs more registers than are left next to the accumulators, or has two in an address: Intel's cores split
 // a multiply-add with such an operand in two, and the front end, which two threads of a core share, then limits it. A product
-// of 64 rows with 4-bit weights took 1.07 to 0.78 ms on an Emerald Rapids core with a busy sibling, 0.65 to 0.58 without.
+// of 64 rows with 4-bit weights took 1.07 to 0.78 ms on an Emerald Rapids core with a busy sibling, 0.68 to 0.59 beside a quieter one.
 // Leaves alone: loops that store, and addresses that are not linear in the counter.
 class AdvancePointersPass : public llvm::PassInfoMixin<AdvancePointersPass> {
  public:
