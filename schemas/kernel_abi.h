@@ -119,7 +119,7 @@ enum {
  * Memory. A kernel accesses its bindings through at most QNL_SPIRV_WINDOWS storage buffers, each a range of
  * device memory; the smallest device supports that many. Descriptor set 0, binding 0 is an array of
  * QNL_SPIRV_WINDOWS storage buffers, all of which must be present. Specialisation constant b is the window
- * that holds the kernel's binding b. Several bindings may share a window, and may overlap where the memory
+ * that holds the kernel's binding b; it begins at a multiple of 16 bytes. Several bindings may share a window, and may overlap where the memory
  * plan says so. If a module has the specialisation constant QNL_SPIRV_SPLIT + b, binding b may be larger than
  * a device's storage buffers. It then begins in the window that constant b names and continues in the next
  * windows. Each of its windows except the last has as many bytes as constant QNL_SPIRV_SPLIT + b says. 0: the
@@ -148,7 +148,7 @@ enum {
 #define QNL_SPIRV_MATRIX_SIDE 64u
 #define QNL_SPIRV_MATRIX_STEPS 16u
 #define QNL_SPIRV_MAGIC 0x564C4E51u /* 'Q' 'N' 'L' 'V' */
-#define QNL_SPIRV_ABI_VERSION 2u
+#define QNL_SPIRV_ABI_VERSION 3u    /* 2: windows may begin anywhere */
 #define QNL_SPIRV_WINDOWS 4u
 #define QNL_SPIRV_SPLIT 64u
 #define QNL_SPIRV_PUSH_BYTES 128u

@@ -45,6 +45,7 @@ struct BufferNode {
   int binding = -1;  // kGlobal: index in the kernel's buffers, the binding index
   Access access = Access::kRead;
   bool overlaps = false;  // kGlobal: shares bytes with others of which this is true
+  bool aligned = false;   // kGlobal: the first element is known to lie at a multiple of 16 bytes
   int64_t below = 0;      // kGlobal, integers: all elements are in [0, below), as far as is known; 0: any
 };
 using Buffer = std::shared_ptr<const BufferNode>;

@@ -209,6 +209,7 @@ Buffer Parser::buffer_declaration(bool global) {
     if (!integer(&binding, "a binding index")) return nullptr;
     node.binding = static_cast<int>(binding);
     node.overlaps = accept_word("overlapping");
+    node.aligned = accept_word("aligned");
     if (accept_word("below") && !integer(&node.below, "a number above all elements")) return nullptr;
   } else if (!global && (word == "register" || word == "shared" || word == "matrix")) {
     position_ += word.size();

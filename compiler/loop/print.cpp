@@ -181,6 +181,7 @@ void Printer::buffer(const BufferNode& buffer) {
     out_ += to_string(buffer.access);
     out_ += " binding " + std::to_string(buffer.binding);
     if (buffer.overlaps) out_ += " overlapping";
+    if (buffer.aligned) out_ += " aligned";
     if (buffer.below != 0) out_ += " below " + std::to_string(buffer.below);
   }
   out_ += "\n";

@@ -287,6 +287,7 @@ class Class {
       for (const Kernel* other : all) {
         if (other->buffers[b]->size != buffer->size) buffer->size = kUnknownSize;
         buffer->overlaps |= other->buffers[b]->overlaps;
+        buffer->aligned &= other->buffers[b]->aligned;
       }
       substitution.replace(result.buffers[b], buffer);
       result.buffers[b] = std::move(buffer);

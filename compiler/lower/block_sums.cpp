@@ -23,6 +23,12 @@ bool rounds_sums(BinaryOp op, DType accumulator) {
   return op == BinaryOp::k_add && is_float(accumulator) && accumulator != DType::kF64;
 }
 
+Stmt in_loops(const std::vector<TermLoop>& loops, Stmt body) {
+  for (size_t i = loops.size(); i-- > 0;)
+    body = loop::for_loop(loops[i].var, loops[i].extent, loops[i].kind, body);
+  return body;
+}
+
 Stmt chain_or_blocks(const Expr& terms, int64_t longest, const std::function<Stmt()>& chain,
                      const std::function<Stmt()>& blocks) {
   int64_t known = -1;
@@ -52,8 +58,7 @@ Stmt BlockSums::from_loop(const Nest& nest, size_t i, const loop::Buffer& to) co
     return loop::for_loop(loop.var, loop.extent, loop.kind, from_loop(nest, i + 1, to));
   // Turns of this loop that make up a block, a block of blocks, …
   std::vector<int64_t> sizes{std::max<int64_t>(1, block_terms_ / nest.terms[i + 1])};
-  constexpr size_t kMostLevels = 2;
-  while (sizes.size() < kMostLevels && loop.most / sizes.back() > kBlocksTogether)
+  while (sizes.size() < levels_ && loop.most / sizes.back() > kBlocksTogether)
     sizes.push_back(sizes.back() * kBlocksTogether);
   return turns(nest, i, sizes, sizes.size(), index(0), loop.extent, to);
 }
@@ -87,7 +92,7 @@ Stmt BlockSums::block(const loop::Buffer& to,
       each_slot_([&](const Expr& slot) { return loop::store(partial, slot, loop::const_float(dtype_, 0)); });
   Stmt all = terms(partial);
   Stmt add = each_slot_([&](const Expr& slot) {
-    return loop::store(to, slot, loop::load(to, slot) + loop::load(partial, slot));
+    return loop::store(to, slot, loop::load(to, slot) + loop::cast(to->dtype, loop::load(partial, slot)));
   });
   return loop::block({loop::alloc(partial), clear, all, add});
 }

@@ -32,6 +32,9 @@ struct TermLoop {
   loop::AxisKind kind = loop::AxisKind::kReduction;
 };
 
+// Returns the loops around `body`, outermost first.
+loop::Stmt in_loops(const std::vector<TermLoop>& loops, loop::Stmt body);
+
 // Returns `chain()` if there are at most `longest` terms, else `blocks()`; an if with both if the number is
 // known only at run time.
 loop::Stmt chain_or_blocks(const loop::Expr& terms, int64_t longest, const std::function<loop::Stmt()>& chain,
@@ -41,8 +44,13 @@ class BlockSums {
  public:
   // `each_slot(body)` returns the statements `body(slot)` for all `slots` elements of an accumulator buffer.
   using EachSlot = std::function<loop::Stmt(const std::function<loop::Stmt(loop::Expr slot)>& body)>;
-  BlockSums(DType dtype, int64_t slots, int64_t block_terms, EachSlot each_slot)
-      : dtype_(dtype), slots_(slots), block_terms_(block_terms), each_slot_(std::move(each_slot)) {}
+  // `dtype`: of blocks' accumulators. `levels`: 1, or 2 for blocks of blocks.
+  BlockSums(DType dtype, int64_t slots, int64_t block_terms, EachSlot each_slot, size_t levels = 2)
+      : dtype_(dtype),
+        slots_(slots),
+        block_terms_(block_terms),
+        levels_(levels),
+        each_slot_(std::move(each_slot)) {}
 
   // Adds to `to` the sum of the loops, outermost first, around `body(accumulators)`. The body adds at most
   // `inner_terms` terms to each of the `slots` accumulators it is given.
@@ -60,6 +68,7 @@ class BlockSums {
 
   DType dtype_;
   int64_t slots_, block_terms_;
+  size_t levels_;
   EachSlot each_slot_;
 };
 

@@ -23,7 +23,7 @@ namespace quernel::lower {
 // lower_contract.cpp walks over tiles; contract_sums.cpp computes the current tile, contract_words.cpp its
 // dot products of several elements at a step, contract_blocks.cpp its products with a quantised constant,
 // contract_bytes.cpp those of bytes with one, contract_pairs.cpp those with one in pairs of columns,
-// contract_matrices.cpp those of matrix units.
+// contract_shared.cpp those of rows that a workgroup shares, contract_matrices.cpp those of matrix units.
 class ContractLowering {
  public:
   explicit ContractLowering(Context& context);
@@ -70,7 +70,9 @@ class ContractLowering {
   loop::Expr place_of_panel(const loop::Expr& panel) const;
   // Returns the offset of the tile's columns in packed b, or in another operand whose panels have `panel` elements.
   loop::Expr packed_tile(const loop::Expr& tile, const Dim& panel) const;
-  // Returns the offset of a column from there: vector v, lane l.
+  // Returns the place of lane l of vector v in a row of a panel.
+  loop::Expr place_of_lane(const loop::Expr& v, const loop::Expr& l) const;
+  // Returns the offset of a column from packed_tile: vector v, lane l.
   loop::Expr packed_column(const loop::Expr& v, const loop::Expr& l, const Dim& panel) const;
 
   // Returns the tiles of all columns, or of a block of them, of a tile's rows, whose elements are first gathered in scratch.
@@ -224,6 +226,9 @@ class ContractLowering {
   // Returns the loops around `body`, outermost first, which add to `acc`: in blocks if the sum is long.
   loop::Stmt sum_loops(const std::vector<TermLoop>& loops, int64_t inner_terms, const loop::Buffer& acc,
                        const std::function<loop::Stmt(const loop::Buffer& acc)>& body) const;
+  // The same of products of f16: `body` adds to accumulators of f16, kHalfTerms terms at a time.
+  loop::Stmt sum_halves(const std::vector<TermLoop>& loops, int64_t inner_terms, const loop::Buffer& acc,
+                        const std::function<loop::Stmt(const loop::Buffer& acc)>& body) const;
 
   // Reads the columns of b at offset `from` into `columns`, from index `first` on.
   loop::Stmt read_columns(const loop::Buffer& columns, const loop::Expr& first, const loop::Expr& from,
@@ -274,7 +279,8 @@ class ContractLowering {
   ValueId a_ = kNoValue, b_ = kNoValue;
   loop::Buffer a_buffer_, b_buffer_;
   DType accumulator_dtype_ = DType::kF32;
-  bool in_blocks_ = false;  // whether long float sums are added in blocks
+  DType term_dtype_ = DType::kF32;  // in which products are computed
+  bool in_blocks_ = false;          // whether long float sums are added in blocks
   int lanes_ = 1;
   Dim rows_ = 1, columns_ = 1;
   loop::Expr begin_row_, end_row_;  // of the current block of rows; begin_row_ null: the first block

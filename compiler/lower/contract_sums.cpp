@@ -46,7 +46,7 @@ Expr ContractLowering::grid_of_b(const std::vector<Expr>& positions, const Dim& 
 Expr ContractLowering::read(const loop::Buffer& buffer, Expr offset, Expr inside) const {
   Expr zero =
       is_float(buffer->dtype) ? loop::const_float(buffer->dtype, 0) : loop::const_int(buffer->dtype, 0);
-  return loop::cast(accumulator_dtype_,
+  return loop::cast(term_dtype_,
                     inside ? loop::load_guarded(buffer, offset, inside, zero) : loop::load(buffer, offset));
 }
 
@@ -208,7 +208,7 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
   shared_.reset();
   const bool in_place = plan_.matrices && loads_matrices_in_place();
   if (schedule::shares_rows(plan_) && !in_place) {
-    shared_.emplace(plan_, plan_.matrices ? DType::kF16 : accumulator_dtype_);
+    shared_.emplace(plan_, plan_.matrices ? DType::kF16 : term_dtype_);
     for (Stmt& s : shared_->begin([&](Expr m) { return offset_of(first_row + m, true); }))
       body.push_back(std::move(s));
   } else if (in_place) {
@@ -286,21 +286,36 @@ Expr ContractLowering::place_of_row(const loop::Buffer& row_offsets, const Expr&
 }
 
 BlockSums ContractLowering::block_sums() const {
-  return {
-      accumulator_dtype_, plan_.tile_m * plan_.tile_n(), kContractionBlock,
-      [this](const std::function<Stmt(Expr)>& body) {
-        return for_rows([&](Expr m) { return for_columns([&](Expr n) { return body(tile_.slot(m, n)); }); });
-      }};
+  auto each_slot = [this](const std::function<Stmt(Expr)>& body) {
+    return for_rows([&](Expr m) { return for_columns([&](Expr n) { return body(tile_.slot(m, n)); }); });
+  };
+  const int64_t slots = plan_.tile_m * plan_.tile_n();
+  if (plan_.half_sums) return {DType::kF16, slots, schedule::kHalfTerms, each_slot, 1};
+  return {accumulator_dtype_, slots, kContractionBlock, each_slot};
 }
 
 Stmt ContractLowering::sum_loops(const std::vector<TermLoop>& loops, int64_t inner_terms,
                                  const loop::Buffer& acc,
                                  const std::function<Stmt(const loop::Buffer& acc)>& body) const {
+  if (plan_.half_sums) return sum_halves(loops, inner_terms, acc, body);
   if (in_blocks_) return block_sums().sum(loops, inner_terms, acc, body);
-  Stmt stmt = body(acc);
-  for (size_t i = loops.size(); i-- > 0;)
-    stmt = loop::for_loop(loops[i].var, loops[i].extent, loops[i].kind, stmt);
-  return stmt;
+  return in_loops(loops, body(acc));
+}
+
+Stmt ContractLowering::sum_halves(const std::vector<TermLoop>& loops, int64_t inner_terms,
+                                  const loop::Buffer& acc,
+                                  const std::function<Stmt(const loop::Buffer& acc)>& body) const {
+  // The innermost loops that have as many terms as one accumulator of f16 adds.
+  int64_t terms = inner_terms;
+  auto first = loops.end();
+  while (first != loops.begin() && terms < schedule::kHalfTerms)
+    terms = saturating_product(terms, (--first)->most);
+  const std::vector<TermLoop> outer(loops.begin(), first), inner(first, loops.end());
+  Stmt sums =
+      terms > schedule::kHalfTerms
+          ? block_sums().sum(inner, inner_terms, acc, body)
+          : block_sums().block(acc, [&](const loop::Buffer& to) { return in_loops(inner, body(to)); });
+  return in_loops(outer, sums);
 }
 
 Stmt ContractLowering::read_columns(const loop::Buffer& columns, const Expr& first, const Expr& from,
@@ -406,7 +421,7 @@ Stmt ContractLowering::step(const Steps& k, const loop::Buffer& acc,
                             const Expr& first_column) {
   // All vectors of b first, then row by row: one element (or vector) of a lives at a time, so the tile fits
   // the registers.
-  loop::Buffer columns = local_buffer("columns", accumulator_dtype_, plan_.tile_n(), loop::Scope::kRegister);
+  loop::Buffer columns = local_buffer("columns", term_dtype_, plan_.tile_n(), loop::Scope::kRegister);
   std::vector<Stmt> parts{loop::alloc(columns)};
   parts.push_back(read_columns(columns, index(0), b_base + k.b, first_column));
   parts.push_back(for_rows([&](Expr m) {
@@ -415,47 +430,11 @@ Stmt ContractLowering::step(const Steps& k, const loop::Buffer& acc,
       return loop::store(acc, slot, sum_with(a, loop::load(columns, n), loop::load(acc, slot)));
     };
     if (plan_.elementwise) return for_columns([&](Expr n) { return multiply(n, element_of_a(m, n)); });
-    loop::Var a = fresh_var("a", {accumulator_dtype_, 1});
+    loop::Var a = fresh_var("a", {term_dtype_, 1});
     Stmt element = loop::let(a, element_of_a(m, nullptr));
     return loop::block({element, for_columns([&](Expr n) { return multiply(n, loop::var_ref(a)); })});
   }));
   return loop::block(std::move(parts));
-}
-
-Stmt ContractLowering::reduce_shared(const loop::Buffer& acc, const Expr& b_base, const Expr& first_column) {
-  int64_t panel = plan_.packed ? plan_.panel_n() : 0;
-  Steps fetched = steps(panel), k = steps(panel);
-  const auto& [last, extent] = fetched.loops.back();
-  bool whole = floormod(extent, plan_.shared_steps) == Dim(0);
-  loop::Var block = index_var("block"), of_block = index_var("k");
-  Expr first = loop::var_ref(block) * index(plan_.shared_steps), left = at(extent) - first;
-  Stmt fetch = shared_->fetch([&](Expr offset, Expr step) {
-    loop::Substitution at_step;
-    at_step.replace(last, first + step);
-    Expr a = at_step(fetched.a);
-    return read(a_buffer_, offset + a, whole ? nullptr : loop::binary(BinaryOp::k_lt, step, left));
-  });
-  Expr count = index(plan_.shared_steps);
-  if (!whole) count = loop::binary(BinaryOp::k_min, count, left);
-  std::vector<TermLoop> loops;
-  std::vector<Stmt> same;  // positions in b are those in a
-  for (size_t i = 0; i + 1 < k.loops.size(); ++i) {
-    const auto& [var, steps] = fetched.loops[i];
-    loops.push_back({var, at(steps), most(steps)});
-    same.push_back(loop::let(k.loops[i].first, loop::var_ref(var)));
-  }
-  Dim blocks = ceildiv(extent, plan_.shared_steps);
-  loops.push_back({block, at(blocks), most(blocks)});
-  return sum_loops(loops, plan_.shared_steps, acc, [&](const loop::Buffer& to) {
-    Stmt sums = step(
-        k, to, [&](Expr m, Expr) { return shared_->element(m, loop::var_ref(of_block)); }, b_base,
-        first_column);
-    sums = loop::block({loop::let(k.loops.back().first, first + loop::var_ref(of_block)), sums});
-    std::vector<Stmt> body = same;
-    body.push_back(fetch);
-    body.push_back(loop::for_loop(of_block, count, AxisKind::kReduction, sums));
-    return loop::block(std::move(body));
-  });
 }
 
 Stmt ContractLowering::reduce_steps_at_once(const loop::Buffer& acc, const loop::Buffer& row_offsets,
@@ -575,6 +554,15 @@ Stmt ContractLowering::reduce(const loop::Buffer& acc, const loop::Buffer& row_o
     if (staged_b())
       unroll = plan_.staged->columns.window == plan_.reduction_axes[i] && plan_.staged->columns.step > 1;
     if (unroll) loops[i].kind = AxisKind::kUnrolled;
+  }
+  if (!plan_.walk.unrolled.empty() && plan_.dot == 1) {
+    const int64_t unrolled = plan_.walk.unrolled.back();
+    const auto [last, extent] = k.loops.back();
+    loops.pop_back();
+    const Expr number = add_steps(loops, extent, unrolled);
+    return sum_loops(loops, 1, acc, [&](const loop::Buffer& to) {
+      return loop::block({loop::let(last, number), step_to(to)});
+    });
   }
   if (plan_.windows.empty()) return sum_loops(loops, 1, acc, step_to);
   Stmt stmt = step_to(acc);

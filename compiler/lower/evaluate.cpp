@@ -34,6 +34,15 @@ bool overlaps_another(const schedule::Schedule& s, const schedule::Item& item, c
   });
 }
 
+// Whether the binding begins at a multiple of 16 bytes: the caller's memory need not, and constants of firmware do not.
+bool is_aligned(const schedule::Schedule& s, const schedule::Binding& binding, const Target& target) {
+  constexpr int64_t kAlignment = 16;
+  const schedule::Buffer& memory = s.buffers[static_cast<size_t>(schedule::root_buffer(s, binding.buffer))];
+  const bool is_ours = memory.kind == schedule::BufferKind::kConstant ||
+                       (memory.kind == schedule::BufferKind::kWorkspace && memory.slot < 0);
+  return target.lanes_are_invocations() && is_ours && floormod(binding.offset, kAlignment) == Dim(0);
+}
+
 // The number of bits of a word if the value is a constant by whose elements words are shifted, each by fewer bits;
 // else 0.
 int64_t shifts_below(const Graph& graph, ValueId v) {
@@ -55,7 +64,7 @@ int64_t shifts_below(const Graph& graph, ValueId v) {
 
 }  // namespace
 
-KernelBuffers make_buffers(const schedule::Schedule& s, const schedule::Item& item) {
+KernelBuffers make_buffers(const schedule::Schedule& s, const schedule::Item& item, const Target& target) {
   KernelBuffers result;
   for (size_t i = 0; i < item.bindings.size(); ++i) {
     const schedule::Binding& binding = item.bindings[i];
@@ -69,6 +78,7 @@ KernelBuffers make_buffers(const schedule::Schedule& s, const schedule::Item& it
     buffer->binding = static_cast<int>(i);
     buffer->access = binding.write ? loop::Access::kWrite : loop::Access::kRead;
     buffer->overlaps = overlaps_another(s, item, binding);
+    buffer->aligned = is_aligned(s, binding, target);
     buffer->below = shifts_below(s.graph, binding.value);
     if (binding.value == kNoValue) {
       if (binding.write) buffer->access = loop::Access::kReadWrite;

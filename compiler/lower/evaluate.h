@@ -11,6 +11,7 @@
 #include "graph/ir.h"
 #include "loop/ir.h"
 #include "schedule/schedule.h"
+#include "targets/target.h"
 
 namespace quernel::lower {
 
@@ -52,7 +53,8 @@ class DryNames {
   int first_;
 };
 
-KernelBuffers make_buffers(const schedule::Schedule& schedule, const schedule::Item& item);
+KernelBuffers make_buffers(const schedule::Schedule& schedule, const schedule::Item& item,
+                           const Target& target);
 
 class Evaluator {
  public:

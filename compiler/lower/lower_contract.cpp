@@ -24,6 +24,7 @@ ContractLowering::ContractLowering(Context& context)
     (is_a ? a_ : b_) = access.base;
   }
   accumulator_dtype_ = node_.attributes.contraction.accumulator;
+  term_dtype_ = plan_.half_sums ? DType::kF16 : accumulator_dtype_;
   lanes_ = plan_.lanes;
   if (std::optional<schedule::RowsOfBytes> rows = schedule::rows_of_bytes(g_, a_)) {
     a_ = rows->digits.front();
@@ -140,26 +141,35 @@ Expr ContractLowering::place_of_panel(const Expr& panel) const {
          loop::binary(BinaryOp::k_idiv, panel, index(2));
 }
 
+Expr ContractLowering::place_of_lane(const Expr& v, const Expr& l) const {
+  const int64_t together = schedule::columns_of_lane(plan_);
+  if (together == 1) return v * index(lanes_) + l;
+  return loop::binary(BinaryOp::k_idiv, v, index(together)) * index(lanes_ * together) +
+         (l * index(together) + loop::binary(BinaryOp::k_fmod, v, index(together)));
+}
+
 Expr ContractLowering::packed_tile(const Expr& tile, const Dim& panel) const {
   int64_t tiles = plan_.panel_v / plan_.tile_v;  // of a panel
+  auto first_vector = [&] {
+    Expr of_panel = loop::binary(BinaryOp::k_fmod, tile, index(tiles));
+    return place_of_lane(of_panel * index(plan_.tile_v), index(0));
+  };
   if (plan_.odd_panels_apart) {
     if (tiles == 0) return tile * at(panel * (plan_.tile_v / plan_.panel_v / 2));
     Expr number = loop::binary(BinaryOp::k_idiv, tile, index(tiles));
-    return place_of_panel(number) * at(panel) +
-           loop::binary(BinaryOp::k_fmod, tile, index(tiles)) * index(plan_.tile_n());
+    return place_of_panel(number) * at(panel) + first_vector();
   }
   if (tiles < 2) return tile * at(panel * std::max(1, plan_.tile_v / plan_.panel_v));
-  return loop::binary(BinaryOp::k_idiv, tile, index(tiles)) * at(panel) +
-         loop::binary(BinaryOp::k_fmod, tile, index(tiles)) * index(plan_.tile_n());
+  return loop::binary(BinaryOp::k_idiv, tile, index(tiles)) * at(panel) + first_vector();
 }
 
 Expr ContractLowering::packed_column(const Expr& v, const Expr& l, const Dim& panel) const {
-  if (!v) return l;
-  if (plan_.tile_v <= plan_.panel_v) return v * index(lanes_) + l;
+  if (!v) return plan_.groups_columns ? place_of_lane(index(0), l) : l;
+  if (plan_.tile_v <= plan_.panel_v) return place_of_lane(v, l);
   Expr of_panel = loop::binary(BinaryOp::k_idiv, v, index(plan_.panel_v));
   Expr vector = loop::binary(BinaryOp::k_fmod, v, index(plan_.panel_v));
   if (plan_.odd_panels_apart) of_panel = place_of_panel(of_panel);
-  return of_panel * at(panel) + (vector * index(lanes_) + l);
+  return of_panel * at(panel) + place_of_lane(vector, l);
 }
 
 Stmt ContractLowering::tiles_of_gathered_rows(std::vector<Expr> place, const Dim& column_tiles) {

@@ -20,7 +20,7 @@ Dim empty_choice(const Graph& graph, const schedule::Group& group) {
 LoweredItem lower_item(const schedule::Schedule& schedule, const schedule::Item& item, const Target& target) {
   const schedule::Group& group = schedule.groups[item.group];
   restart_names();
-  Context context{schedule, item, group, target, make_buffers(schedule, item), {}, {}, {}, 1};
+  Context context{schedule, item, group, target, make_buffers(schedule, item, target), {}, {}, {}, 1};
   context.kernel.name = to_string(group.kind);
   context.kernel.buffers = context.buffers.buffers;
   switch (group.kind) {

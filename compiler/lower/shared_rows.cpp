@@ -13,7 +13,9 @@ SharedRows::SharedRows(const schedule::ContractionPlan& plan, DType dtype)
       rows_of_vector_(lanes_ / steps_),
       vectors_((plan.tile_m + rows_of_vector_ - 1) / rows_of_vector_),
       offsets_(local_buffer("shared_offsets", DType::kI64, vectors_ * lanes_, loop::Scope::kRegister)),
-      elements_(local_buffer("shared_rows", dtype, steps_ * pitch_, loop::Scope::kShared)) {}
+      fetched_(local_buffer("fetched", dtype, vectors_ * lanes_, loop::Scope::kRegister)),
+      even_(local_buffer("shared_rows", dtype, steps_ * pitch_, loop::Scope::kShared)),
+      odd_(local_buffer("shared_rows", dtype, steps_ * pitch_, loop::Scope::kShared)) {}
 
 Stmt SharedRows::for_each(const std::function<Stmt(Expr, Expr, Expr)>& body) const {
   loop::Var i = index_var("i"), l = index_var("l");
@@ -27,16 +29,46 @@ Stmt SharedRows::for_each(const std::function<Stmt(Expr, Expr, Expr)>& body) con
 
 std::vector<Stmt> SharedRows::begin(const std::function<Expr(Expr)>& offset_of) const {
   Stmt offsets = for_each([&](Expr n, Expr row, Expr) { return loop::store(offsets_, n, offset_of(row)); });
-  return {loop::alloc(offsets_), loop::alloc(elements_), offsets};
+  return {loop::alloc(offsets_), loop::alloc(fetched_), loop::alloc(even_), loop::alloc(odd_), offsets};
 }
 
-Stmt SharedRows::fetch(const std::function<Expr(Expr, Expr)>& value_at) const {
-  return for_each([&](Expr n, Expr row, Expr step) {
-    return loop::store(elements_, step * index(pitch_) + row, value_at(loop::load(offsets_, n), step));
+Stmt SharedRows::fetch(const Expr& block, const ValueAt& value_at) const {
+  return for_each([&](Expr n, Expr, Expr step) {
+    return loop::store(fetched_, n, value_at(block, loop::load(offsets_, n), step));
   });
 }
 
-Expr SharedRows::element(const Expr& row, const Expr& step) const {
+Stmt SharedRows::put(const loop::Buffer& elements) const {
+  return for_each([&](Expr n, Expr row, Expr step) {
+    return loop::store(elements, step * index(pitch_) + row, loop::load(fetched_, n));
+  });
+}
+
+Stmt SharedRows::for_blocks(const Expr& count, const ValueAt& value_at, const Sum& sum) const {
+  const Block even(even_, pitch_), odd(odd_, pitch_);
+  int64_t known = -1;
+  const bool fixed = loop::as_const_int(count, &known);
+  std::vector<Stmt> all{fetch(index(0), value_at), put(even_)};
+  if (!fixed || known > 1) {
+    loop::Var pair = index_var("pair");
+    const Expr first = loop::var_ref(pair) * index(2), second = first + index(1), third = first + index(2);
+    auto if_more = [&](const Stmt& next) {
+      return loop::if_then(loop::binary(BinaryOp::k_lt, third, count), next);
+    };
+    Stmt both = loop::block({fetch(second, value_at), sum(even, first), put(odd_),
+                             if_more(fetch(third, value_at)), sum(odd, second), if_more(put(even_))});
+    all.push_back(
+        loop::for_loop(pair, loop::binary(BinaryOp::k_idiv, count, index(2)), AxisKind::kSerial, both));
+  }
+  if (!fixed || known % 2 != 0) {
+    Stmt last = sum(even, count - index(1));
+    Expr is_odd = loop::binary(BinaryOp::k_eq, loop::binary(BinaryOp::k_fmod, count, index(2)), index(1));
+    all.push_back(fixed ? last : loop::if_then(is_odd, last));
+  }
+  return loop::block(std::move(all));
+}
+
+Expr SharedRows::Block::element(const Expr& row, const Expr& step) const {
   return loop::load(elements_, step * index(pitch_) + row);
 }
 

@@ -80,7 +80,8 @@ std::vector<std::string> precision_notes(const std::vector<Graph>& graphs, const
                       " has no instruction that widens f16: bf16 is several times faster there");
     if (target.multiplies(options.precision))
       notes.push_back("target " + name + " multiplies " + std::string(to_string(options.precision)) +
-                      ": what large weights are multiplied with is rounded, too, sums are f32");
+                      ": what large weights are multiplied with is rounded, too, sums are " +
+                      (target.adds_f16 ? "f16 for 16 terms, then f32" : "f32"));
   }
   return notes;
 }

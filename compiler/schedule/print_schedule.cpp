@@ -270,7 +270,8 @@ class Printer {
              (p.gathers_rows ? " gathers rows" : "") + (p.pairs_rows ? " pairs rows" : "") +
              (p.dot_shift != 0 ? " shifted" : "") + (p.swapped ? " swapped" : "") +
              (p.staged ? " staged" : "") + (p.windows.empty() ? "" : " windows") +
-             (p.matrices ? " matrices" : "") +
+             (p.matrices ? " matrices" : "") + (p.half_sums ? " half sums" : "") +
+             (columns_of_lane(p) > 1 ? " columns of lanes" : "") +
              (shares_rows(p) ? " shared " + std::to_string(p.shared_steps) : "");
     auto axes = [&](const char* role, const std::vector<int>& which) {
       if (which.empty()) return;

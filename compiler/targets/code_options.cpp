@@ -1,5 +1,5 @@
 // Code options: parts of `--target PRESET+OPTION` that say how code is made, not what the device has beyond the
-// preset. They are GCC's -mfloat-abi of Cortex-M.
+// preset: GCC's -mfloat-abi of Cortex-M, and f16 arithmetic of GPUs.
 #include <algorithm>
 
 #include "targets/target_files.h"
@@ -24,6 +24,14 @@ void remove_fpu(Target& t) {
   t.vector_registers = 8;
 }
 
+bool is_vulkan(const Target& t) { return t.is_gpu(); }
+
+// Devices convert f16, and so compute with it.
+void add_f16(Target& t) {
+  t.required_features |= QNL_SPIRV_FLOAT16;
+  t.has_f16 = t.adds_f16 = true;
+}
+
 struct CodeOption {
   std::string_view name;
   // Whether it changes anything of a target.
@@ -35,6 +43,7 @@ struct CodeOption {
 };
 
 constexpr CodeOption kOptions[] = {
+    {"f16sums", is_vulkan, 0, {}, {}, add_f16},
     {"nofp", is_cortex_m_with_fpu, QNL_ARM_MVE_INT, "vectors (Helium) lie in the registers of the FPU",
      "name cortex-m33+nofp, whose code runs on this core", remove_fpu},
     {"softfp", is_cortex_m_with_fpu, 0, {}, {}, pass_floats_in_integer_registers},

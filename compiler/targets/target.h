@@ -100,7 +100,8 @@ struct Target {
 
   bool has_subgroups = false;  // GPUs: the invocations of a subgroup reduce their values without memory
   bool has_matrices =
-      false;  // GPUs: products of f16 matrices, whose sums are f32 (loop/ir.h, kMultiplyMatrices)
+      false;              // GPUs: products of f16 matrices, whose sums are f32 (loop/ir.h, kMultiplyMatrices)
+  bool adds_f16 = false;  // GPUs: products of f16 are added in f16, a few at a time (+f16sums)
   // GPUs: shared memory is separate from the device's memory (OpenCL's local memory type CL_LOCAL). Many
   // small devices, and all software devices, have no such memory. If true, tiles of contractions share rows
   // there, and are chosen by an invocation's instructions, whose costs follow, in multiply-adds.
@@ -129,9 +130,9 @@ struct Target {
   bool has_dot(bool a_signed, bool b_signed) const {
     return a_signed != b_signed ? has_dot_u8_s8 : a_signed ? has_dot_s8_s8 : has_dot_u8_u8;
   }
-  // Whether instructions multiply floats of this narrow dtype and accumulate in f32.
+  // Whether instructions multiply floats of this narrow dtype.
   bool multiplies(DType dtype) const {
-    return (dtype == DType::kBF16 && has_dot_bf16) || (dtype == DType::kF16 && has_matrices);
+    return (dtype == DType::kBF16 && has_dot_bf16) || (dtype == DType::kF16 && (has_matrices || adds_f16));
   }
   int lanes(int element_bytes) const {
     return vector_bytes > element_bytes ? vector_bytes / element_bytes : 1;

@@ -26,10 +26,10 @@ qnl_status check_table(const KernelCode& code, qnl_error* error) {
   if (header.magic != QNL_SPIRV_MAGIC)
     return fail(error, QNL_MALFORMED_IMAGE,
                 "kernels: expected a table of SPIR-V modules, found another magic");
-  if (header.abi_version != QNL_SPIRV_ABI_VERSION)
+  if (header.abi_version > QNL_SPIRV_ABI_VERSION || header.abi_version < QNL_SPIRV_ABI_VERSION - 1)
     return fail(error, QNL_KERNEL_ABI_MISMATCH,
-                "kernels: expected SPIR-V ABI version {}, found {}; compile the model again",
-                QNL_SPIRV_ABI_VERSION, header.abi_version);
+                "kernels: expected SPIR-V ABI version {} or {}, found {}; compile the model again",
+                QNL_SPIRV_ABI_VERSION - 1, QNL_SPIRV_ABI_VERSION, header.abi_version);
   if (header.reserved != 0)
     return fail(error, QNL_MALFORMED_IMAGE, "kernels: expected 0 in the table's reserved word, found {}",
                 header.reserved);

@@ -141,9 +141,10 @@ qnl_status find_placement(const VulkanDevice* d, const VulkanRecording* r, uint3
   }
   Failure failure(error, QNL_INVALID_ARGUMENT);
   failure.append("item {}: ", c);
-  return find_windows({limits.minStorageBufferOffsetAlignment, limits.maxStorageBufferRange},
-                      placement->bindings, command.binding_count, placement->windows, &placement->map,
-                      &failure);
+  constexpr uint64_t kLoad = 16;  // bytes that an invocation loads at once
+  const uint64_t least = limits.minStorageBufferOffsetAlignment;
+  return find_windows({least > kLoad ? least : kLoad, limits.maxStorageBufferRange}, placement->bindings,
+                      command.binding_count, placement->windows, &placement->map, &failure);
 }
 
 }  // namespace quernel::runtime::vulkan

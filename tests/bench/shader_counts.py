@@ -47,6 +47,8 @@ class Module:
             self.bits[result] = int(words[1])
         elif op == "OpTypeBool":
             self.bits[result] = 32
+        elif op == "OpTypeVector":
+            self.bits[result] = self.bits.get(words[1], 32) * int(words[2])
         elif op == "OpTypePointer":
             self.pointers[result] = (words[1], words[2])
         elif op == "OpTypeArray":

@@ -178,6 +178,7 @@ std::string ShaderPrinter::element(const loop::BufferNode& b, const loop::Expr& 
 std::string ShaderPrinter::load(const loop::ExprNode& e, const Place& at) {
   const loop::BufferNode& b = *e.buffer;
   if (e.args.size() > 1 && b.size == 0) return value(e.args[2], at);
+  if (std::string text = load_of_several(e, at); !text.empty()) return text;
   std::string x = element(b, e.args[0], at);
   if (b.scope == loop::Scope::kGlobal) {
     if (b.dtype == DType::kBool) x = "(uint(" + x + ") != 0u)";
@@ -256,6 +257,21 @@ std::string ShaderPrinter::integer_extreme(const loop::Expr& e, const Place& at)
 
 std::string ShaderPrinter::integer_call(const loop::Expr& e, const std::string& text) {
   return fits_32_bits(e) ? "int(" + text + ")" : text;
+}
+
+// Returns a value of f16 as GLSL's type.
+std::string ShaderPrinter::half(const loop::Expr& e, const Place& at) {
+  if (e->kind == ExprKind::kLoad && e->args.size() == 1 && halves_.contains(e->buffer.get()) &&
+      (e->type.lanes == 1 || e->type.lanes == distribution_.invocations))
+    return element(*e->buffer, e->args[0], at);
+  return "unpackFloat2x16(" + value(e, at) + ").x";
+}
+
+std::string ShaderPrinter::fused_narrow(const loop::ExprNode& e, const Place& at) {
+  if (!target_.adds_f16 || e.type.dtype != DType::kF16) return "";
+  adds_halves_ = true;
+  const std::string a = half(e.args[0], at), b = half(e.args[1], at), c = half(e.args[2], at);
+  return "packFloat2x16(f16vec2(fma(" + a + ", " + b + ", " + c + "), 0.0hf))";
 }
 
 std::string ShaderPrinter::fused(DType, const std::string& a, const std::string& b, const std::string& c) {

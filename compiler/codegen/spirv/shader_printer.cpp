@@ -53,7 +53,10 @@ ShaderPrinter::ShaderPrinter(const loop::Kernel& kernel, const Target& target, N
       distribution_(distribute(kernel)),
       narrow_(std::move(narrow)) {
   for (size_t i = 0; i < kGlslReservedCount; ++i) taken_.insert(kGlslReserved[i]);
-  if (kernel.body) find_matrices(*kernel.body);
+  if (!kernel.body) return;
+  find_matrices(*kernel.body);
+  find_settled(*kernel.body);
+  find_neighbours(*kernel.body);
 }
 
 std::string ShaderPrinter::declare(const std::string& wanted) {
@@ -192,12 +195,13 @@ Expected<Shader> ShaderPrinter::print() {
   shader.invocations = distribution_.invocations;
   shader.shared_bytes = shared_bytes_;
   std::string users = operations + reductions_ + out_;
-  bool converts_f16 = multiplies_matrices_ || operations.find("packFloat2x16(") != std::string::npos;
+  bool converts_f16 =
+      multiplies_matrices_ || adds_halves_ || operations.find("packFloat2x16(") != std::string::npos;
   shader.text = std::string(kGlslHead) + (uses_subgroups_ || multiplies_matrices_ ? kGlslSubgroups : "") +
                 (converts_f16 ? kGlslFloat16 : "") + (multiplies_matrices_ ? kGlslMatrices : "") +
                 "layout(local_size_x = " + std::to_string(shader.invocations) + ") in;\n" + module +
-                matrix_declarations() + shared_ + glsl_prelude_for(users) + operations + reductions_ +
-                "void main() {\n" + out_ + "}\n";
+                matrix_declarations() + views_ + shared_ + glsl_prelude_for(users) + operations +
+                reductions_ + "void main() {\n" + out_ + "}\n";
   return shader;
 }
 
@@ -371,6 +375,7 @@ void ShaderPrinter::print_if(const loop::StmtNode& s) {
   Exchange before = since_barrier_;
   statement(*s.body[0]);
   if (s.body.size() > 1 && s.body[1]) {
+    forget_loaded();
     --own_.indent;
     open("} else");
     Exchange after = since_barrier_;
@@ -468,6 +473,7 @@ void ShaderPrinter::print_store(const loop::StmtNode& s) {
   }
   if (halves_.contains(&b)) x = "unpackFloat2x16(" + x + ").x";
   line(place + " = " + x + ";");
+  if (b.scope != loop::Scope::kGlobal && b.dtype == DType::kI64) loaded_.clear();  // indices may change
   while (own_.indent > depth) close();
 }
 

@@ -94,6 +94,8 @@ class ShaderPrinter : private CLikePrinter {
   std::string integer_infix(const loop::Expr& e, const char* op, const Place& at) override;
   std::string integer_extreme(const loop::Expr& e, const Place& at) override;
   std::string integer_call(const loop::Expr& e, const std::string& text) override;
+  std::string fused_narrow(const loop::ExprNode& e, const Place& at) override;
+  std::string half(const loop::Expr& e, const Place& at);
   std::string fused(DType dtype, const std::string& a, const std::string& b, const std::string& c) override;
   std::string integer_mul_acc(const loop::ExprNode& e, const std::string& a, const std::string& b,
                               const std::string& c) override;
@@ -107,6 +109,36 @@ class ShaderPrinter : private CLikePrinter {
   std::string wrapped(DType dtype, const std::string& text);
   std::string element_type(const loop::BufferNode& b) const;
   static bool may_be_split(const loop::BufferNode& b);
+
+  // shader_loads.cpp
+  // An element among `count` neighbours of one type, which can be loaded at once. count 0: it is none.
+  struct OneOfSeveral {
+    int count = 0, which = 0;
+    loop::Expr first;       // an index of the first lane
+    std::string key, type;  // key: the same for all neighbours; type: GLSL's, for all
+  };
+  OneOfSeveral one_of_several(const loop::ExprNode& e) const;
+  void find_neighbours(const loop::StmtNode& s);
+  // Finds the elements of the kernel's own index buffers that are stored once, whose value is then known.
+  void find_settled(const loop::StmtNode& s);
+  loop::Expr settled(const loop::Expr& e) const;
+  bool is_multiple_of(const loop::Expr& e, int64_t of) const;
+  std::string identity(const loop::Expr& e) const;
+  std::map<std::pair<const loop::BufferNode*, int64_t>, loop::Expr> settled_;
+  std::unordered_set<const loop::BufferNode*> unsettled_;
+  std::unordered_map<std::string, std::set<int>> neighbours_;  // those that the kernel loads, by key
+  // What the current block, or one around it, has loaded at once.
+  struct Loaded {
+    int indent = 0;
+    std::string name;
+  };
+  std::map<std::string, Loaded> loaded_;
+  std::set<std::string> wide_views_;
+  std::string views_;
+  // Returns an element of several that are loaded at once; empty if it is none.
+  std::string load_of_several(const loop::ExprNode& e, const Place& at);
+  void forget_loaded();  // of the current block, at its end
+  void close();
 
   // shader_reduce.cpp
   std::string reduce_lanes(const loop::ExprNode& e) override;
@@ -125,7 +157,7 @@ class ShaderPrinter : private CLikePrinter {
   std::string matrix_pointer(const loop::MatrixPlace& place, const std::string& row,
                              const std::string& column);
   void print_matrix_sums(const std::string& name);
-  bool multiplies_matrices_ = false;
+  bool multiplies_matrices_ = false, adds_halves_ = false;
   std::unordered_set<const loop::BufferNode*> halves_;  // the kernel's own buffers of f16 in two bytes
 
   const Target& target_;

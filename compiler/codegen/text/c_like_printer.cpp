@@ -204,6 +204,7 @@ const char* CLikePrinter::division_text(const loop::ExprNode& e) {
 // f16 and bf16 are computed in f32 and rounded after every operation, by a function.
 std::string CLikePrinter::mul_acc(const loop::ExprNode& e, const Place& at) {
   DType dtype = e.type.dtype;
+  if (std::string text = fused_narrow(e, at); !text.empty()) return text;
   std::string a = value(e.args[0], at), b = value(e.args[1], at), c = value(e.args[2], at);
   if (dtype == DType::kBool) return infix_text(infix_text(a, spelling_.both, b), spelling_.either, c);
   if (is_wide_float(dtype)) return fused(dtype, a, b, c);

@@ -96,6 +96,8 @@ class CLikePrinter {
   virtual std::string integer_form(const loop::Expr&, const Place&) { return ""; }
   virtual std::string integer_call(const loop::Expr& e, const std::string& text) = 0;
   // a * b + c: for floats that the language computes with, and for integers.
+  // The same of narrow floats; empty where a function computes it in f32.
+  virtual std::string fused_narrow(const loop::ExprNode&, const Place&) { return ""; }
   virtual std::string fused(DType dtype, const std::string& a, const std::string& b,
                             const std::string& c) = 0;
   virtual std::string integer_mul_acc(const loop::ExprNode& e, const std::string& a, const std::string& b,

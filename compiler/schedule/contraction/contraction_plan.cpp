@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 namespace quernel::schedule {
 namespace {
@@ -40,7 +41,15 @@ Tiling tiling_of(const ContractionPlan& plan) {
   return {.rows = plan.tile_m, .columns = plan.tile_n(), .order = plan.order, .group_work = plan.group_work};
 }
 
+int columns_of_lane(const ContractionPlan& plan, int panel_v) {
+  constexpr int kMost = 4;  // of 32 bits are 16 bytes
+  return plan.groups_columns ? std::gcd(panel_v, kMost) : 1;
+}
+
 bool fits_panels(const ContractionPlan& plan, int v, int panel_v, double vectors) {
+  // The columns of a lane that lie together belong to one tile, or to several, each with as many of them.
+  const int together = columns_of_lane(plan, panel_v);
+  if (v % together != 0 && together % v != 0) return false;
   if (panel_v % v == 0) return true;
   if (plan.odd_panels_apart && v / panel_v % 2 != 0) return false;
   return v % panel_v == 0 && std::ceil(vectors / v) * v <= std::ceil(vectors / panel_v) * panel_v;

@@ -19,6 +19,8 @@ namespace quernel::schedule {
 constexpr int64_t kUnrolledSteps = 9;
 // Rows and columns of a tile that matrix units sum, and steps that they take at a time (QNL_SPIRV_MATRIX_SIDE, _STEPS).
 constexpr int kMatrixSide = 64, kMatrixSteps = 16;
+// Terms that one accumulator of f16 adds: 16 products of f16 are off by at most 16 * 2^-11 of the sum of their magnitudes.
+constexpr int64_t kHalfTerms = 16;
 constexpr int64_t kMostWordsAtOnce = 4;  // of a sum of words, unrolled where registers are few
 
 // How windows slide over one dim of an image. At output position p and window position k, the element is p *
@@ -90,6 +92,8 @@ struct ContractionPlan {
   std::vector<ColumnConstant> column_constants;
   // On a GPU with matrix units: these sum tiles of f16 products.
   bool matrices = false;
+  // Products of f16 are added in f16, kHalfTerms at a time (Target::adds_f16).
+  bool half_sums = false;
   // On a GPU with shared memory: the number of steps along the sum's last axis for which the workgroup
   // fetches "a" at a time, each element once. Tiles of few rows read theirs in place (shares_rows). 0: all
   // tiles do.
@@ -128,6 +132,9 @@ struct ContractionPlan {
   // two streams, each without gaps, which hardware prefetchers follow. A C program with such a loop read 226 MB at 42
   // GB/s, not 18 (Zen 5).
   bool odd_panels_apart = false;
+  // On a GPU: the columns of a lane in neighbouring vectors of a panel lie together (columns_of_lane), so that an
+  // invocation loads them at once.
+  bool groups_columns = false;
   // The panel of a tile's columns is first widened in scratch, for a block of rows.
   bool widens_panels = false;
   std::vector<int> row_axes;   // output axes that "b" does not depend on: flattened into the rows of a tile
@@ -163,6 +170,11 @@ Dim scale_rows(const ContractionPlan& plan);
 // Returns the stride of grid axis `axis` in the packed operand, in elements, where panels have `rows` rows; 0 if the
 // operand does not depend on it.
 Dim packed_stride(const ContractionPlan& plan, int axis, const Dim& rows);
+
+// Returns how many columns of a lane lie together in panels of `panel_v` vectors: 1, 2 or 4, a divisor of it. Column l of
+// vector v is then at (v / n * lanes + l) * n + v % n of a panel's row.
+int columns_of_lane(const ContractionPlan& plan, int panel_v);
+inline int columns_of_lane(const ContractionPlan& plan) { return columns_of_lane(plan, plan.panel_v); }
 
 Tiling tiling_of(const ContractionPlan& plan);
 // Gives the plan another tiling: one of `tilings`, with any order and any group_work. Panels become as wide

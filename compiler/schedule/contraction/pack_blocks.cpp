@@ -92,6 +92,8 @@ std::vector<uint32_t> pack_elements(const Source& q, const ContractionPlan& plan
     }
   });
   release_pages(q.elements.bytes.data(), q.elements.bytes.size());
+  group_columns(plan, {reinterpret_cast<uint8_t*>(packed.data()), packed.size() * sizeof(packed[0])},
+                sizeof(packed[0]));
   return packed;
 }
 
@@ -119,6 +121,7 @@ std::vector<uint8_t> pack_scales(const Source& q, const ContractionPlan& plan) {
     std::memcpy(packed.data() + static_cast<size_t>(to) * size,
                 q.scales.bytes.data() + static_cast<size_t>(from) * size, size);
   });
+  group_columns(plan, packed, static_cast<int>(size));
   return packed;
 }
 
@@ -133,6 +136,7 @@ std::vector<uint8_t> pack_zeros(const Source& q, const ContractionPlan& plan) {
     else
       store_i64(DType::kI8, packed.data(), to, static_cast<int64_t>(zero));
   });
+  group_columns(plan, packed, element_size(*format.zeros));
   return packed;
 }
 
@@ -144,6 +148,7 @@ std::vector<PackedConstant> pack_blocks(const QuantizedConstant& data, const Con
   std::vector<Tensor> sources{source.elements, source.scales};
   if (data.zeros) sources.push_back(source.zeros.emplace(*data.zeros));
   std::string recipe = order + "|panels of " + std::to_string(plan.panel_n()) +
+                       (plan.groups_columns ? ", columns of lanes" : "") +
                        (plan.blocks->signed_elements ? ", signed" : "") +
                        (plan.blocks->pairs ? ", in pairs" : "") + ", groups";
   for (int64_t group : source.groups) recipe += " " + std::to_string(group);

@@ -55,6 +55,8 @@ Tensor pack_words(const Tensor& data, const ContractionPlan& plan, const std::ve
         }
       }
   DType dtype = data.dtype == DType::kI8 ? DType::kI32 : DType::kU32;
+  group_columns(plan, {reinterpret_cast<uint8_t*>(packed.data()), packed.size() * sizeof(packed[0])},
+                element_size(dtype));
   return make_tensor(dtype, {static_cast<int64_t>(grid.size()), panels, rows, panel_n}, packed);
 }
 
@@ -110,6 +112,19 @@ void copy_columns(uint8_t* target, const uint8_t* source, const int64_t* columns
 
 }  // namespace
 
+void group_columns(const ContractionPlan& plan, std::span<uint8_t> rows, int size) {
+  const int64_t together = columns_of_lane(plan), lanes = plan.lanes, block = lanes * together * size;
+  if (together == 1) return;
+  std::vector<uint8_t> from(static_cast<size_t>(block));
+  for (size_t at = 0; at < rows.size(); at += from.size()) {
+    std::copy_n(rows.begin() + static_cast<ptrdiff_t>(at), block, from.begin());
+    for (int64_t v = 0; v < together; ++v)
+      for (int64_t l = 0; l < lanes; ++l)
+        std::memcpy(rows.data() + at + (l * together + v) * size, from.data() + (v * lanes + l) * size,
+                    static_cast<size_t>(size));
+  }
+}
+
 PackedOffsets packed_offsets(const ContractionPlan& plan) {
   PackedOffsets offsets{.grid = {0}, .reduction = {0}, .column = {}};
   auto outer_product = [](std::vector<int64_t>& outer, const std::vector<int64_t>& inner) {
@@ -151,6 +166,7 @@ Tensor pack_operand(const Tensor& data, const ContractionPlan& plan,
         target += panel_n * size;
       }
     }
+  group_columns(plan, bytes, size);
   return {
       data.dtype, {static_cast<int64_t>(grid.size()), panels, steps, panel_n}, Bytes::own(std::move(bytes))};
 }

@@ -1,6 +1,8 @@
 // Packs constant operands of contractions in the order in which kernels read them.
 #pragma once
 
+#include <span>
+
 #include "schedule/contraction/contraction_plan.h"
 
 namespace quernel::schedule {
@@ -15,5 +17,8 @@ PackedOffsets packed_offsets(const ContractionPlan& plan);
 // plan.column_constants, a row of each behind the others. Requires a packed plan.
 Tensor pack_operand(const Tensor& data, const ContractionPlan& plan,
                     const std::vector<const Tensor*>& constants = {});
+
+// Puts the columns of each lane together in packed rows of elements of `size` bytes (columns_of_lane).
+void group_columns(const ContractionPlan& plan, std::span<uint8_t> rows, int size);
 
 }  // namespace quernel::schedule

@@ -67,8 +67,8 @@ PackedConstant packed_operand(const Tensor& data, const ContractionPlan& plan,
   PackedConstant result;
   result.dtype = packed_dtype(data.dtype, plan);
   result.bytes = grid_count(plan) * panel_count(plan).value() * panel_bytes(plan, data.dtype);
-  result.recipe =
-      order + "|panels of " + std::to_string(plan.panel_n()) + ", words of " + std::to_string(plan.dot);
+  result.recipe = order + "|panels of " + std::to_string(plan.panel_n()) + ", words of " +
+                  std::to_string(plan.dot) + (plan.groups_columns ? ", columns of lanes" : "");
   result.sources.push_back(data);
   std::vector<Tensor> rows;
   for (const Tensor* constant : constants) rows.push_back(*constant);

@@ -500,6 +500,10 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   choose_lane_sums(plan, plan.swapped ? y.dtype : x.dtype, plan.swapped ? x.dtype : y.dtype, target);
   plan.matrices =
       multiplies_matrices(plan, plan.swapped ? y : x, plan.swapped ? x : y, contraction.accumulator, target);
+  plan.half_sums = target.adds_f16 && !plan.matrices && plan.packed && !plan.elementwise && !plan.staged &&
+                   x.dtype == DType::kF16 && y.dtype == DType::kF16 && contraction.accumulator == DType::kF32;
+  const bool feeds_matrices = target.has_matrices && (plan.swapped ? x : y).dtype == DType::kF16;
+  plan.groups_columns = plan.packed && target.lanes_are_invocations() && !plan.elementwise && !feeds_matrices;
   plan.shared_steps = shared_steps(plan, target);
   plan.odd_panels_apart = plan.blocks && target.has_caches() && !target.lanes_are_invocations();
   const bool streams =

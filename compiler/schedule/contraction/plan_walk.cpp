@@ -81,6 +81,22 @@ std::vector<int64_t> unrolled_words(const ContractionPlan& plan) {
   return unrolled;
 }
 
+// Steps of a sum that an invocation of a GPU has unrolled, so that it loads neighbours of a row at once, and those of several
+// columns meanwhile.
+std::vector<int64_t> unrolled_steps(const ContractionPlan& plan) {
+  constexpr int64_t kSteps = 4, kMost = 256;  // multiply-adds that are unrolled
+  if (!plan.packed || plan.elementwise || plan.staged || plan.dot > 1 || plan.blocks || plan.matrices ||
+      shares_rows(plan) || plan.reduction_axes.empty())
+    return {};
+  const ContractionPlan::Axis& last = plan.axes[plan.reduction_axes.back()];
+  if (!is_one(last.a) || !(floormod(last.extent, kSteps) == Dim(0)) ||
+      kSteps * plan.tile_m * plan.tile_v > kMost)
+    return {};
+  std::vector<int64_t> unrolled(plan.reduction_axes.size(), 1);
+  unrolled.back() = kSteps;
+  return unrolled;
+}
+
 // With few registers a row's elements and the accumulators have no place at a time, and where code is dear every load
 // counts: each element is multiplied by the weights of all windows that contain it, and gives way to the next. All tiles
 // are whole.
@@ -121,6 +137,7 @@ TileWalk walk_of_any(const ContractionPlan& plan, const Dim& rows, const Contrac
   walk.tail_columns = tail_columns(plan, target);
   walk.transposes = transposes_tiles(plan, target);
   walk.steps_at_once = steps_at_once(plan, target);
+  if (target.lanes_are_invocations()) walk.unrolled = unrolled_steps(plan);
   if (plan.dot == 4 && target.registers_are_few()) {
     walk.unrolled = unrolled_words(plan);
     // A word takes as many instructions as four elements and widens to do so.

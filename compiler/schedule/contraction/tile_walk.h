@@ -52,7 +52,7 @@ struct TileWalk {
   // Steps of the sum whose elements of a row of a are loaded as one vector (steps_at_once).
   int64_t steps_at_once = 1;
   bool transposes = false;  // tiles are transposed before they are stored
-  // Steps of a sum of words (ContractionPlan::dot) that are unrolled, per reduction axis: divisors of their
+  // Steps of a sum, or words (ContractionPlan::dot), that are unrolled, per reduction axis: divisors of their
   // number, all of it where an axis further out has more than one. Empty: none are.
   std::vector<int64_t> unrolled;
   bool rest_by_elements = false;  // elements after a sum's last whole word are multiplied one by one

@@ -114,19 +114,23 @@ TEST(DeviceProfile, rows_are_shared_only_where_memory_is_local) {
   }
 }
 
-// What was read before is overwritten behind one barrier, and read behind another.
-TEST(DeviceProfile, a_block_of_steps_has_two_barriers) {
-  std::string text = compiled_text(kCases[0].text, kProfiles[0]);
-  EXPECT_EQ(count(text, "barrier();"), 2u) << text;
-  size_t block = text.find("for (int block"), first = text.find("barrier();"),
-         second = text.find("barrier();", first + 1);
-  size_t fetch = text.find("shared_rows", block), steps = text.find("for (int k", block);
-  EXPECT_LT(block, first);
-  EXPECT_LT(first, fetch);
-  EXPECT_LT(fetch, second);
-  EXPECT_LT(second, steps);
-  EXPECT_NE(text.find("= shared_rows", steps), std::string::npos);
-  EXPECT_EQ(text.substr(second, steps - second).find("shared_rows"), std::string::npos);
+// The next block is fetched while one is summed, and what was read before is overwritten behind the barrier that the next
+// block waits for.
+TEST(DeviceProfile, a_block_of_steps_has_one_barrier) {
+  const std::string text = compiled_text(kCases[0].text, kProfiles[0]);
+  EXPECT_EQ(count(text, "barrier();"), 3u) << text;  // of 37 steps: two blocks in a loop, and the last one
+  const size_t loop = text.find("for (int pair");
+  ASSERT_NE(loop, std::string::npos) << text;
+  const size_t fetch = text.find("fetched", loop), first = text.find("barrier();", loop),
+               steps = text.find("for (int k", loop), put = text.find("shared_rows_6[", steps),
+               second = text.find("barrier();", first + 1), others = text.find("for (int k", steps + 1);
+  EXPECT_LT(fetch, first) << text;
+  EXPECT_LT(first, steps);
+  EXPECT_LT(steps, put);
+  EXPECT_LT(put, second);
+  EXPECT_LT(second, others);
+  EXPECT_NE(text.find("= shared_rows_5[", steps), std::string::npos) << text;
+  EXPECT_NE(text.find("= shared_rows_6[", others), std::string::npos) << text;
 }
 
 // With more registers, memory of the workgroup bounds the tile.

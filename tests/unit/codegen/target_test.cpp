@@ -180,8 +180,17 @@ TEST(Target, gpus_may_have_subgroups) {
   EXPECT_EQ(target->required_features, plain.required_features | QNL_SPIRV_SUBGROUPS);
   EXPECT_TRUE(runs_code_of(*target, plain));
   EXPECT_FALSE(runs_code_of(plain, *target));
-  EXPECT_THAT(optional_features(plain), testing::ElementsAre("subgroups", "dotprod", "float16", "coopmat"));
+  EXPECT_THAT(optional_features(plain),
+              testing::ElementsAre("subgroups", "dotprod", "float16", "coopmat", "f16sums"));
   EXPECT_EQ(find_target("vulkan+subgroups/x86-64-v3")->name, "vulkan+subgroups/x86-64-v3");
+}
+
+TEST(Target, sums_of_halves_need_a_device_that_computes_with_them) {
+  const Target plain = *find_target("vulkan+float16"), target = *find_target("vulkan+f16sums");
+  EXPECT_EQ(target.required_features, plain.required_features);
+  EXPECT_TRUE(target.multiplies(DType::kF16));
+  EXPECT_FALSE(plain.multiplies(DType::kF16));
+  EXPECT_FALSE(find_target("x86-64-v3+f16sums"));
 }
 
 TEST(Target, mistaken_features_get_suggestions) {

@@ -15,7 +15,7 @@ TEST(Text, round_trips_every_construct) {
   const std::string text = R"(kernel @k0 symbols($n, $m) grid(wg0: 4, wg1: $n * 2) {
   buffer %x: f32[1024] read binding 0
   buffer %y: f32[1024] write binding 1 overlapping
-  buffer %q: i4[64] readwrite binding 2
+  buffer %q: i4[64] readwrite binding 2 aligned
   alloc %acc: f32[32] register
   alloc %tile: f16[64] shared
   for k in reduction(64) {

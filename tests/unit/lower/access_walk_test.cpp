@@ -27,11 +27,11 @@ struct Loads {
 };
 
 // Compares both for every map and reduction of the schedule at the indices of its results.
-void compare(const schedule::Schedule& s, const std::string& what, Loads& seen) {
+void compare(const schedule::Schedule& s, const Target& target, const std::string& what, Loads& seen) {
   for (const schedule::Item& item : s.items) {
     if (item.group < 0) continue;
     const schedule::Group& group = s.groups[static_cast<size_t>(item.group)];
-    for (const schedule::Schedule& body : group.bodies) compare(body, what + ", a body", seen);
+    for (const schedule::Schedule& body : group.bodies) compare(body, target, what + ", a body", seen);
     bool is_map = group.kind == schedule::GroupKind::kMap,
          is_reduce = group.kind == schedule::GroupKind::kReduce;
     if (!is_map && !is_reduce) continue;
@@ -45,7 +45,7 @@ void compare(const schedule::Schedule& s, const std::string& what, Loads& seen) 
     for (ValueId v : values) walk.read(v, at);
 
     lower::restart_names();
-    lower::KernelBuffers buffers = lower::make_buffers(s, item);
+    lower::KernelBuffers buffers = lower::make_buffers(s, item, target);
     lower::LaunchSymbols symbols;
     lower::Evaluator evaluator(s, group, buffers, symbols);
     for (const Dim& extent : dims)
@@ -74,7 +74,7 @@ TEST(AccessWalk, finds_the_loads_of_random_graphs) {
   Loads seen;
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Expected<schedule::Schedule> s = schedule_of(random_graph(seed, {}), target);
-    if (s) compare(*s, "seed " + std::to_string(seed), seen);
+    if (s) compare(*s, target, "seed " + std::to_string(seed), seen);
   }
   EXPECT_GT(seen.kernels, 300);
   EXPECT_GT(seen.loads, seen.kernels);
@@ -104,7 +104,7 @@ TEST(AccessWalk, finds_the_loads_behind_computed_positions) {
     Expected<schedule::Schedule> s = schedule_of(*std::move(graph), target);
     ASSERT_TRUE(s) << to_string(s.errors());
     Loads seen;
-    compare(*s, source, seen);
+    compare(*s, target, source, seen);
     EXPECT_GT(seen.loads, 0) << source;
   }
 }

@@ -87,16 +87,15 @@ class Memory {
 };
 
 // Returns the text of all kernels.
-std::string expect_equal(const std::string& text, const std::string& target_name) {
+std::string expect_equal(const std::string& text, const Target& target) {
   Expected<Graph> graph = parse_graph(text, "graph");
-  Expected<Target> target = find_target(target_name);
-  if (!graph || !target) {
-    ADD_FAILURE() << (graph ? target_name : to_string(graph.errors()));
+  if (!graph) {
+    ADD_FAILURE() << to_string(graph.errors());
     return {};
   }
   const std::vector<Tensor> inputs = random_inputs(*graph, 1);
   Expected<std::vector<Tensor>> expected = interpret(*graph, inputs);
-  Expected<Lowered> lowered = lower_variant({*graph}, *target, {}, nullptr);
+  Expected<Lowered> lowered = lower_variant({*graph}, target, {}, nullptr);
   if (!expected || !lowered) {
     ADD_FAILURE() << to_string(expected ? lowered.errors() : expected.errors());
     return {};
@@ -122,10 +121,14 @@ std::string expect_equal(const std::string& text, const std::string& target_name
     const auto* begin = reinterpret_cast<const uint8_t*>(bytes.data());
     EXPECT_EQ(std::vector<uint8_t>(begin, begin + bytes.size()),
               std::vector<uint8_t>(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(bytes.size())))
-        << target_name << "\n"
+        << target.name << "\n"
         << kernels;
   }
   return kernels;
+}
+
+std::string expect_equal(const std::string& text, const std::string& target_name) {
+  return expect_equal(text, *find_target(target_name));
 }
 
 class InterpretedKernels : public testing::TestWithParam<const char*> {};
@@ -315,8 +318,10 @@ TEST(InterpretedKernels, two_rows_by_two_columns) {
   }
 }
 
-// Small integers as halves, so that sums are exact in any order; `rows` by `columns`, or a window of 3 over an image.
-std::string halves_by_halves(int rows, int columns, int steps, bool is_window) {
+// Integers as floats, weights up to `most`, so that sums are exact in any order; `rows` by `columns`, or a window of 3 over
+// an image.
+std::string exact_products(const std::string& dtype, int rows, int columns, int steps, bool is_window,
+                           int most = 7) {
   auto n = [](int number) { return std::to_string(number); };
   const int lines = is_window ? rows + 2 : rows, places = is_window ? 3 : 1;
   const std::string image = "[" + n(lines) + "," + n(steps) + "]",
@@ -324,8 +329,9 @@ std::string halves_by_halves(int rows, int columns, int steps, bool is_window) {
                     weights = "[" + n(columns) + "," + n(places) + "," + n(steps) + "]";
   std::string text = "graph @g(%x: i8" + image + ") {\n  %h = cast %x : f16" + image +
                      "\n  %k = constant i8" + weights + " {";
-  for (int i = 0; i < columns * places * steps; ++i) text += (i ? ", " : "") + n((i * 37 + i / 7) % 15 - 7);
-  text += "}\n  %w = cast %k : f16" + weights + "\n  %s = contract %h, %w axes(m: " + n(rows) +
+  for (int i = 0; i < columns * places * steps; ++i)
+    text += (i ? ", " : "") + n((i * 37 + i / 7) % (2 * most + 1) - most);
+  text += "}\n  %w = cast %k : " + dtype + weights + "\n  %s = contract %h, %w axes(m: " + n(rows) +
           ", n: " + n(columns) + " | i: " + n(places) + ", k: " + n(steps) +
           ") a[m + i, k] b[n, i, k] out[m, n] acc f32 unrounded : f32" + result;
   return text + "\n  %y = neg %s : f32" + result + "\n  return y = %y\n}\n";
@@ -336,14 +342,42 @@ TEST(InterpretedKernels, matrix_units) {
   for (auto [rows, columns, steps] : {std::array{64, 64, 16}, {16, 32, 48}, {65, 70, 32}, {130, 200, 80}})
     for (bool is_window : {false, true}) {
       const std::string kernels =
-          expect_equal(halves_by_halves(rows, columns, steps, is_window), "vulkan+coopmat");
+          expect_equal(exact_products("f16", rows, columns, steps, is_window), "vulkan+coopmat");
       EXPECT_NE(kernels.find("multiply_matrices(64, 64, 16) %sums"), std::string::npos) << kernels;
     }
   // Few rows, few columns, and sums that end within a fetch.
   for (auto [rows, columns, steps] : {std::array{15, 64, 64}, {64, 31, 64}, {64, 64, 40}})
-    EXPECT_EQ(expect_equal(halves_by_halves(rows, columns, steps, false), "vulkan+coopmat")
+    EXPECT_EQ(expect_equal(exact_products("f16", rows, columns, steps, false), "vulkan+coopmat")
                   .find("multiply_matrices"),
               std::string::npos);
+}
+
+// Packed columns of which a lane has several together, sums that are unrolled, and rows in shared memory, block by block: one,
+// two, several of them, and a last one that is not whole.
+TEST(InterpretedKernels, invocations_of_a_gpu) {
+  Target small = *find_target("vulkan"), large = small, halves = *find_target("vulkan+f16sums");
+  large.local_memory = true;
+  large.workgroup_memory = 48 << 10;
+  Target large_halves = halves;
+  large_halves.local_memory = true;
+  large_halves.workgroup_memory = 48 << 10;
+  for (auto [rows, columns, steps] : {std::array{1, 600, 64},
+                                      {3, 256, 20},
+                                      {13, 130, 16},
+                                      {70, 300, 48},
+                                      {64, 64, 32},
+                                      {33, 520, 90},
+                                      {16, 128, 7}})
+    for (bool is_window : {false, true}) {
+      const std::string floats = exact_products("f32", rows, columns, steps, is_window);
+      expect_equal(floats, small);
+      const std::string shared = expect_equal(floats, large);
+      if (rows >= 4 && steps >= 16) EXPECT_NE(shared.find("%shared_rows"), std::string::npos) << shared;
+      // 16 products of f16 up to 128 are exact.
+      const std::string text = exact_products("f16", rows, columns, steps, is_window, 1);
+      EXPECT_NE(expect_equal(text, halves).find("%partial_"), std::string::npos);
+      EXPECT_NE(expect_equal(text, large_halves).find("f16["), std::string::npos);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(BareMetal, InterpretedKernels,

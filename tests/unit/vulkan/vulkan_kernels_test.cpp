@@ -60,8 +60,9 @@ TEST_P(VulkanKernels, tables_that_are_wrong_are_refused) {
   ASSERT_EQ(load_and_record(good_), QNL_OK) << error_.text;
   EXPECT_EQ(refusal([](Table* t, Kernel*) { t->magic ^= 1; }),
             "malformed code image: kernels: expected a table of SPIR-V modules, found another magic");
-  EXPECT_EQ(refusal([](Table* t, Kernel*) { t->abi_version = 99; }),
-            "kernel ABI mismatch: kernels: expected SPIR-V ABI version 2, found 99; compile the model again");
+  EXPECT_EQ(
+      refusal([](Table* t, Kernel*) { t->abi_version = 99; }),
+      "kernel ABI mismatch: kernels: expected SPIR-V ABI version 2 or 3, found 99; compile the model again");
   EXPECT_EQ(refusal([](Table* t, Kernel*) { t->kernel_count = 2; }),
             "malformed code image: kernels: expected a table of 1 modules, found 2");
   EXPECT_EQ(refusal([](Table* t, Kernel*) { t->reserved = 1; }),
