@@ -26,6 +26,8 @@ void describe(const Device* device, Description* description) {
   out.number("vendor_id", d->properties.vendorID);
   out.number("device_id", d->properties.deviceID);
   out.flag("unified_memory", d->unified);
+  out.number("queue_family", d->queues[0].family);
+  if (!d->unified) out.number("upload_queue_family", d->queues[d->queue_count - 1].family);
   out.flag("lost", d->faulted);
   out.number("import_alignment", d->import_alignment);
   out.number("timestamp_bits", d->timestamp_bits);

@@ -106,6 +106,16 @@ struct VulkanKernelSet : KernelSet {
 
 struct VulkanRecording;
 
+// A queue, and the objects of the device's own transfers on it. One transfer is recorded and waited for at a
+// time; uploads alternate between two.
+struct Queue {
+  uint32_t family = 0;
+  VkQueue handle = VK_NULL_HANDLE;
+  VkCommandPool pool = VK_NULL_HANDLE;
+  VkCommandBuffer transfers[2] = {};
+  VkFence fences[2] = {};
+};
+
 // The device table calls the functions below with the lock held (vulkan_open.cpp). The lock is released while
 // a session waits for its submission or runs a callback.
 struct VulkanDevice : qnl_device {
@@ -115,8 +125,10 @@ struct VulkanDevice : qnl_device {
   VkDebugUtilsMessengerEXT messenger = VK_NULL_HANDLE;
   VkPhysicalDevice physical = VK_NULL_HANDLE;
   VkDevice device = VK_NULL_HANDLE;
-  VkQueue queue = VK_NULL_HANDLE;
-  uint32_t queue_family = 0;
+  // The last one uploads constants, the first one does everything else. There are two if the device has a
+  // family that only transfers and memory that the process cannot access.
+  Queue queues[2];
+  uint32_t queue_count = 1;
   VkPhysicalDeviceProperties properties = {};
   VkPhysicalDeviceMemoryProperties memory = {};
   uint64_t max_allocation = ~uint64_t{0};
@@ -133,12 +145,8 @@ struct VulkanDevice : qnl_device {
   void (*message)(void* user, const char* text) = nullptr;
   void* message_user = nullptr;
 
-  // For the device's own transfers. One is recorded and waited for at a time; uploads take turns of the two.
-  VkCommandPool pool = VK_NULL_HANDLE;
-  VkCommandBuffer transfers[2] = {};
-  VkFence fences[2] = {};
-  Buffer staging;
-  Buffer empty;  // bound where a kernel has no memory
+  Buffer staging;  // of the device's own transfers
+  Buffer empty;    // bound where a kernel has no memory
 
   // [0]: parameters as push constants; [1]: in a uniform buffer.
   VkDescriptorSetLayout set_layouts[2] = {};
@@ -171,8 +179,10 @@ qnl_status check(VulkanDevice* d, VkResult result);
 
 // ---- memory
 enum class Memory { kLocal, kUnified, kStaging };
-// Creates a buffer of at least these bytes in memory of that kind, not zeroed.
-qnl_status create_buffer(VulkanDevice* d, uint64_t bytes, Memory kind, Buffer* buffer);
+enum class UsedBy { kFirstQueue, kAllQueues };
+// Creates a buffer of at least these bytes in memory of that kind, not zeroed, for commands of these queues.
+qnl_status create_buffer(VulkanDevice* d, uint64_t bytes, Memory kind, Buffer* buffer,
+                         UsedBy used_by = UsedBy::kFirstQueue);
 void destroy_buffer(VulkanDevice* d, Buffer* buffer);
 // Returns true if the device has memory of kind kUnified.
 bool has_unified_memory(const VulkanDevice* d);
@@ -180,7 +190,8 @@ bool has_unified_memory(const VulkanDevice* d);
 uint64_t max_arena_bytes(const VulkanDevice* d);
 uint64_t arena_memory_bytes(const VulkanDevice* d);
 
-// Copies constants that the device does not have yet. Call before kernels run, or while pipelines are made.
+// Copies constants that the device does not have yet, and waits for the copies. Call before kernels run, or
+// while pipelines are made.
 qnl_status upload_constants(VulkanDevice* d);
 
 // Create and destroy the command buffers, fences and staging memory of the device's own transfers.

@@ -84,10 +84,10 @@ void delete_arena(VulkanDevice* d, Arena* arena) {
   platform::free_pages(arena, sizeof(Arena));
 }
 
-// ---- the device's own transfers, in one of two command buffers
+// ---- the device's own transfers, in one of a queue's two command buffers
 
-qnl_status begin_transfer(VulkanDevice* d, uint32_t which) {
-  VkCommandBuffer buffer = d->transfers[which];
+qnl_status begin_transfer(VulkanDevice* d, const Queue& queue, uint32_t which) {
+  VkCommandBuffer buffer = queue.transfers[which];
   VkCommandBufferBeginInfo info = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
                                    VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
   qnl_status status = check(d, d->api.BeginCommandBuffer(buffer, &info));
@@ -99,8 +99,8 @@ qnl_status begin_transfer(VulkanDevice* d, uint32_t which) {
   return QNL_OK;
 }
 
-qnl_status submit_transfer(VulkanDevice* d, uint32_t which) {
-  VkCommandBuffer buffer = d->transfers[which];
+qnl_status submit_transfer(VulkanDevice* d, const Queue& queue, uint32_t which) {
+  VkCommandBuffer buffer = queue.transfers[which];
   VkMemoryBarrier barrier = {VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT,
                              VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT};
   d->api.CmdPipelineBarrier(buffer, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
@@ -109,34 +109,40 @@ qnl_status submit_transfer(VulkanDevice* d, uint32_t which) {
   info.commandBufferCount = 1;
   info.pCommandBuffers = &buffer;
   VkResult result = d->api.EndCommandBuffer(buffer);
-  if (result == VK_SUCCESS) result = d->api.ResetFences(d->device, 1, &d->fences[which]);
-  if (result == VK_SUCCESS) result = d->api.QueueSubmit(d->queue, 1, &info, d->fences[which]);
+  if (result == VK_SUCCESS) result = d->api.ResetFences(d->device, 1, &queue.fences[which]);
+  if (result == VK_SUCCESS) result = d->api.QueueSubmit(queue.handle, 1, &info, queue.fences[which]);
   d->counts.transfers += 1;
   return check(d, result);
 }
 
-qnl_status wait_transfer(VulkanDevice* d, uint32_t which) {
-  VkResult result = d->api.WaitForFences(d->device, 1, &d->fences[which], VK_TRUE, d->timeout);
+// What the transfer has written is then visible to later submissions to any queue, without a semaphore. The
+// specification: a fence's first access scope is all memory access of the device ("Fences"), which makes
+// writes available; the second access scope of vkQueueSubmit is the same ("Host Write Ordering Guarantees"),
+// which makes them visible.
+qnl_status wait_transfer(VulkanDevice* d, const Queue& queue, uint32_t which) {
+  VkResult result = d->api.WaitForFences(d->device, 1, &queue.fences[which], VK_TRUE, d->timeout);
   if (result == VK_TIMEOUT) result = VK_ERROR_DEVICE_LOST;  // given up
   return check(d, result);
 }
 
 qnl_status end_transfer(VulkanDevice* d) {
-  qnl_status status = submit_transfer(d, 0);
-  return status == QNL_OK ? wait_transfer(d, 0) : status;
+  qnl_status status = submit_transfer(d, d->queues[0], 0);
+  return status == QNL_OK ? wait_transfer(d, d->queues[0], 0) : status;
 }
 
 qnl_status copy_buffer(VulkanDevice* d, const Buffer& source, uint64_t from, const Buffer& target,
                        uint64_t to, uint64_t bytes) {
-  qnl_status status = begin_transfer(d, 0);
+  qnl_status status = begin_transfer(d, d->queues[0], 0);
   if (status != QNL_OK) return status;
   VkBufferCopy region = {from, to, bytes};
-  d->api.CmdCopyBuffer(d->transfers[0], source.buffer, target.buffer, 1, &region);
+  d->api.CmdCopyBuffer(d->queues[0].transfers[0], source.buffer, target.buffer, 1, &region);
   return end_transfer(d);
 }
 
-// While the device copies one half of the staging memory, the next piece comes into the other one.
-qnl_status upload(VulkanDevice* d, Arena* arena, uint64_t offset, const char* source, uint64_t bytes) {
+// While the queue copies one half of the staging memory, the next piece comes into the other one. Requires
+// that no submission to another queue uses the arena meanwhile.
+qnl_status upload(VulkanDevice* d, const Queue& queue, Arena* arena, uint64_t offset, const char* source,
+                  uint64_t bytes) {
   constexpr uint64_t kHalf = kStagingBytes / 2;
   qnl_status status = QNL_OK;
   bool copies[2] = {};
@@ -144,7 +150,7 @@ qnl_status upload(VulkanDevice* d, Arena* arena, uint64_t offset, const char* so
   auto wait = [&](uint32_t which) {
     if (!copies[which]) return;
     copies[which] = false;
-    qnl_status waited = wait_transfer(d, which);
+    qnl_status waited = wait_transfer(d, queue, which);
     if (status == QNL_OK) status = waited;
   };
   for (uint64_t at = 0; at < bytes && status == QNL_OK; at += kHalf, half ^= 1) {
@@ -152,11 +158,11 @@ qnl_status upload(VulkanDevice* d, Arena* arena, uint64_t offset, const char* so
     wait(half);
     if (status != QNL_OK) break;
     memcpy(d->staging.mapped + half * kHalf, source + at, piece);
-    status = begin_transfer(d, half);
+    status = begin_transfer(d, queue, half);
     if (status != QNL_OK) break;
     VkBufferCopy region = {half * kHalf, arena->offset + offset + at, piece};
-    d->api.CmdCopyBuffer(d->transfers[half], d->staging.buffer, arena->local.buffer, 1, &region);
-    status = submit_transfer(d, half);
+    d->api.CmdCopyBuffer(queue.transfers[half], d->staging.buffer, arena->local.buffer, 1, &region);
+    status = submit_transfer(d, queue, half);
     copies[half] = status == QNL_OK;
   }
   wait(half);
@@ -180,16 +186,17 @@ qnl_status fill_local(VulkanDevice* d, Arena* arena, uint64_t offset, uint64_t b
   uint64_t first = round_up(begin, 4), last = end / 4 * 4;
   if (first >= last) first = last = end;
   memset(d->staging.mapped, value, 8);
-  qnl_status status = begin_transfer(d, 0);
+  qnl_status status = begin_transfer(d, d->queues[0], 0);
   if (status != QNL_OK) return status;
   VkBufferCopy regions[2];
   uint32_t count = 0;
   if (begin < first) regions[count++] = {0, begin, first - begin};
   if (last < end) regions[count++] = {0, last, end - last};
   if (first < last)
-    d->api.CmdFillBuffer(d->transfers[0], arena->local.buffer, first, last - first, value * 0x01010101u);
+    d->api.CmdFillBuffer(d->queues[0].transfers[0], arena->local.buffer, first, last - first,
+                         value * 0x01010101u);
   if (count > 0)
-    d->api.CmdCopyBuffer(d->transfers[0], d->staging.buffer, arena->local.buffer, count, regions);
+    d->api.CmdCopyBuffer(d->queues[0].transfers[0], d->staging.buffer, arena->local.buffer, count, regions);
   return end_transfer(d);
 }
 
@@ -200,9 +207,10 @@ bool writable(const DeviceRange& range, uint64_t bytes) {
 }
 
 // Gives an arena buffers of its own.
-qnl_status make_local(VulkanDevice* d, uint64_t bytes, bool host_access, Arena* arena) {
+qnl_status make_local(VulkanDevice* d, uint64_t bytes, bool host_access, UsedBy used_by, Arena* arena) {
   arena->bytes = bytes;
-  qnl_status status = create_buffer(d, bytes, d->unified ? Memory::kUnified : Memory::kLocal, &arena->local);
+  qnl_status status =
+      create_buffer(d, bytes, d->unified ? Memory::kUnified : Memory::kLocal, &arena->local, used_by);
   if (status == QNL_OK && !d->unified && host_access)
     status = create_buffer(d, bytes, Memory::kStaging, &arena->staging);
   if (status != QNL_OK) return status;
@@ -236,7 +244,7 @@ qnl_status wrap_constants(VulkanDevice* d, const void* memory, uint64_t bytes, A
   if (arena == nullptr) return QNL_OUT_OF_MEMORY;
   qnl_status status = QNL_OK;
   if (!import_memory(d, memory, bytes, arena)) {
-    status = make_local(d, bytes, false, arena);
+    status = make_local(d, bytes, false, UsedBy::kAllQueues, arena);
     if (status == QNL_OK) arena->to_be_uploaded = d->has_uploads = true;
   }
   if (status != QNL_OK) {
@@ -256,13 +264,14 @@ qnl_status wrap_constants(VulkanDevice* d, const void* memory, uint64_t bytes, A
 
 qnl_status upload_constants(VulkanDevice* d) {
   if (!d->has_uploads) return QNL_OK;
+  const Queue& queue = d->queues[d->queue_count - 1];
   for (Arena* arena = d->shared_constants; arena != nullptr; arena = arena->next) {
     if (!arena->to_be_uploaded) continue;
     TraceScope scope(d, QNL_TRACE_UPLOAD, nullptr, arena->bytes);
     const auto* source = static_cast<const char*>(arena->key);
     if (d->unified)
       memcpy(arena->local.mapped, source, arena->bytes);
-    else if (qnl_status status = upload(d, arena, 0, source, arena->bytes); status != QNL_OK)
+    else if (qnl_status status = upload(d, queue, arena, 0, source, arena->bytes); status != QNL_OK)
       return status;
     arena->to_be_uploaded = false;
     d->counts.uploads += 1;
@@ -280,11 +289,18 @@ uint64_t arena_memory_bytes(const VulkanDevice* d) {
   return type == ~0u ? 0 : d->memory.memoryHeaps[d->memory.memoryTypes[type].heapIndex].size;
 }
 
-qnl_status create_buffer(VulkanDevice* d, uint64_t bytes, Memory kind, Buffer* buffer) {
+qnl_status create_buffer(VulkanDevice* d, uint64_t bytes, Memory kind, Buffer* buffer, UsedBy used_by) {
   if (bytes > max_arena_bytes(d)) return QNL_OUT_OF_MEMORY;
   VkBufferCreateInfo info = {VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
   info.size = round_up(bytes, kBufferUnit);
   info.usage = kUsage;
+  // Shared, because handing over the ownership would take a submission to the first queue for each upload.
+  const uint32_t families[] = {d->queues[0].family, d->queues[1].family};
+  if (used_by == UsedBy::kAllQueues && d->queue_count == 2) {
+    info.sharingMode = VK_SHARING_MODE_CONCURRENT;
+    info.queueFamilyIndexCount = 2;
+    info.pQueueFamilyIndices = families;
+  }
   qnl_status status = check(d, d->api.CreateBuffer(d->device, &info, nullptr, &buffer->buffer));
   if (status != QNL_OK) return status;
   buffer->bytes = info.size;
@@ -314,7 +330,7 @@ qnl_status allocate_arena(Device* device, uint64_t bytes, bool host_access, Devi
   if (bytes == 0) return QNL_OK;
   Arena* a = new_arena();
   if (a == nullptr) return QNL_OUT_OF_MEMORY;
-  qnl_status status = make_local(d, bytes, host_access, a);
+  qnl_status status = make_local(d, bytes, host_access, UsedBy::kFirstQueue, a);
   char* host = a->local.mapped != nullptr ? a->local.mapped : a->staging.mapped;
   if (status == QNL_OK && host != nullptr) memset(host, 0, bytes);
   if (status == QNL_OK && a->local.mapped == nullptr) status = fill_local(d, a, 0, bytes, 0);
@@ -346,7 +362,7 @@ qnl_status wrap_arena(Device* device, const void* memory, uint64_t bytes, bool r
     if (a == nullptr) return QNL_OUT_OF_MEMORY;
     if (!import_memory(d, memory, bytes, a)) {
       a->caller = host;
-      status = make_local(d, bytes, true, a);
+      status = make_local(d, bytes, true, UsedBy::kFirstQueue, a);
     }
     if (status != QNL_OK) {
       delete_arena(d, a);
@@ -389,7 +405,7 @@ qnl_status write(Device* device, const DeviceRange& target, const void* source, 
   TraceScope scope(d, QNL_TRACE_UPLOAD, nullptr, bytes);
   char* host = host_address(target);
   if (host == nullptr)
-    return upload(d, arena_of(target), target.offset, static_cast<const char*>(source), bytes);
+    return upload(d, d->queues[0], arena_of(target), target.offset, static_cast<const char*>(source), bytes);
   memmove(host, source, bytes);
   return QNL_OK;
 }
@@ -435,27 +451,32 @@ qnl_status copy(Device* device, const DeviceRange& source, const DeviceRange& ta
 }
 
 qnl_status open_transfers(VulkanDevice* d) {
-  VkCommandPoolCreateInfo pool = {VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr,
-                                  VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, d->queue_family};
-  VkFenceCreateInfo fence = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
-  VkResult result = d->api.CreateCommandPool(d->device, &pool, nullptr, &d->pool);
-  VkCommandBufferAllocateInfo info = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, d->pool,
-                                      VK_COMMAND_BUFFER_LEVEL_PRIMARY, 2};
-  if (result == VK_SUCCESS) result = d->api.AllocateCommandBuffers(d->device, &info, d->transfers);
-  for (VkFence& made : d->fences)
-    if (result == VK_SUCCESS) result = d->api.CreateFence(d->device, &fence, nullptr, &made);
-  if (result != VK_SUCCESS) return check(d, result);
+  for (uint32_t q = 0; q < d->queue_count; ++q) {
+    Queue& queue = d->queues[q];
+    VkCommandPoolCreateInfo pool = {VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr,
+                                    VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, queue.family};
+    VkFenceCreateInfo fence = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
+    VkResult result = d->api.CreateCommandPool(d->device, &pool, nullptr, &queue.pool);
+    VkCommandBufferAllocateInfo info = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, queue.pool,
+                                        VK_COMMAND_BUFFER_LEVEL_PRIMARY, 2};
+    if (result == VK_SUCCESS) result = d->api.AllocateCommandBuffers(d->device, &info, queue.transfers);
+    for (VkFence& made : queue.fences)
+      if (result == VK_SUCCESS) result = d->api.CreateFence(d->device, &fence, nullptr, &made);
+    if (result != VK_SUCCESS) return check(d, result);
+  }
   qnl_status status = create_buffer(d, 4, Memory::kStaging, &d->empty);
   if (status != QNL_OK || d->unified) return status;
-  return create_buffer(d, kStagingBytes, Memory::kStaging, &d->staging);
+  return create_buffer(d, kStagingBytes, Memory::kStaging, &d->staging, UsedBy::kAllQueues);
 }
 
 void close_transfers(VulkanDevice* d) {
   destroy_buffer(d, &d->staging);
   destroy_buffer(d, &d->empty);
   free_blocks(d);
-  for (VkFence fence : d->fences) d->api.DestroyFence(d->device, fence, nullptr);
-  d->api.DestroyCommandPool(d->device, d->pool, nullptr);
+  for (const Queue& queue : d->queues) {
+    for (VkFence fence : queue.fences) d->api.DestroyFence(d->device, fence, nullptr);
+    d->api.DestroyCommandPool(d->device, queue.pool, nullptr);
+  }
 }
 
 }  // namespace quernel::runtime::vulkan

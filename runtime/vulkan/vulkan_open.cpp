@@ -118,22 +118,32 @@ qnl_status create_instance(VulkanDevice* d, int validation, qnl_error* error) {
   return check(d, d->api.CreateDebugUtilsMessengerEXT(d->instance, &messenger, nullptr, &d->messenger));
 }
 
-// The queue family to use: one that computes, preferably without graphics. False when there is none.
-bool find_queue(const Api& api, VkPhysicalDevice physical, uint32_t* family,
-                uint32_t* timestamp_bits = nullptr) {
+// The queue families to use: one that computes, preferably without graphics, and one that does nothing but
+// transfers (video engines transfer as well).
+struct QueueFamilies {
+  static constexpr uint32_t kNone = ~0u;
+  uint32_t compute = kNone, transfer = kNone;
+  uint32_t timestamp_bits = 0;  // of `compute`
+};
+
+QueueFamilies find_families(const Api& api, VkPhysicalDevice physical) {
   VkQueueFamilyProperties families[16];
   uint32_t count = 16;
   api.GetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
+  QueueFamilies found;
   int best = 0;
   for (uint32_t f = 0; f < count; ++f) {
-    if ((families[f].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0 || families[f].queueCount == 0) continue;
-    int rank = (families[f].queueFlags & VK_QUEUE_GRAPHICS_BIT) == 0 ? 2 : 1;
+    VkQueueFlags flags = families[f].queueFlags & ~(VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT);
+    if (families[f].queueCount == 0) continue;
+    if (flags == VK_QUEUE_TRANSFER_BIT && found.transfer == QueueFamilies::kNone) found.transfer = f;
+    if ((flags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
+    int rank = (flags & VK_QUEUE_GRAPHICS_BIT) == 0 ? 2 : 1;
     if (rank <= best) continue;
     best = rank;
-    *family = f;
-    if (timestamp_bits != nullptr) *timestamp_bits = families[f].timestampValidBits;
+    found.compute = f;
+    found.timestamp_bits = families[f].timestampValidBits;
   }
-  return best > 0;
+  return found;
 }
 
 VkPhysicalDeviceProperties properties_of(const Api& api, VkPhysicalDevice physical) {
@@ -145,8 +155,7 @@ VkPhysicalDeviceProperties properties_of(const Api& api, VkPhysicalDevice physic
 bool usable(const Api& api, VkPhysicalDevice physical) {
   VkPhysicalDeviceProperties p = properties_of(api, physical);
   const VkPhysicalDeviceLimits& l = p.limits;
-  uint32_t family = 0;
-  return p.apiVersion >= VK_API_VERSION_1_1 && find_queue(api, physical, &family) &&
+  return p.apiVersion >= VK_API_VERSION_1_1 && find_families(api, physical).compute != QueueFamilies::kNone &&
          l.maxPerStageDescriptorStorageBuffers >= kWindows && l.maxPushConstantsSize >= QNL_SPIRV_PUSH_BYTES;
 }
 
@@ -218,15 +227,22 @@ qnl_status create_device(VulkanDevice* d, const qnl_vulkan_options& options, qnl
   d->subgroup_invocations = features.subgroup.subgroupSize;
   d->matrix_shape = features.matrix_shape;
   d->features = select_features(&features, options.feature_mask == 0 ? ~uint64_t{0} : options.feature_mask);
-  (void)find_queue(d->api, d->physical, &d->queue_family, &d->timestamp_bits);
+  d->api.GetPhysicalDeviceMemoryProperties(d->physical, &d->memory);
+  bool shares = d->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ||
+                d->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  d->unified = shares && options.copy_always == 0 && has_unified_memory(d);
+  QueueFamilies families = find_families(d->api, d->physical);
+  d->timestamp_bits = families.timestamp_bits;
+  d->queues[0].family = families.compute;
+  d->queues[1].family = families.transfer;
+  d->queue_count = !d->unified && families.transfer != QueueFamilies::kNone ? 2 : 1;
   float priority = 1;
-  VkDeviceQueueCreateInfo queue = {VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
-  queue.queueFamilyIndex = d->queue_family;
-  queue.queueCount = 1;
-  queue.pQueuePriorities = &priority;
+  VkDeviceQueueCreateInfo queues[2];
+  for (uint32_t q = 0; q < 2; ++q)
+    queues[q] = {VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, nullptr, 0, d->queues[q].family, 1, &priority};
   VkDeviceCreateInfo info = {VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features.base};
-  info.queueCreateInfoCount = 1;
-  info.pQueueCreateInfos = &queue;
+  info.queueCreateInfoCount = d->queue_count;
+  info.pQueueCreateInfos = queues;
   info.enabledExtensionCount = features.extension_count;
   info.ppEnabledExtensionNames = features.extensions;
   VkResult result = d->api.CreateDevice(d->physical, &info, nullptr, &d->device);
@@ -237,12 +253,9 @@ qnl_status create_device(VulkanDevice* d, const qnl_vulkan_options& options, qnl
   }
   qnl_status status = d->api.load_device(d->device, features.import, error);
   if (status != QNL_OK) return status;
-  d->api.GetDeviceQueue(d->device, d->queue_family, 0, &d->queue);
-  d->api.GetPhysicalDeviceMemoryProperties(d->physical, &d->memory);
+  for (uint32_t q = 0; q < d->queue_count; ++q)
+    d->api.GetDeviceQueue(d->device, d->queues[q].family, 0, &d->queues[q].handle);
   query_limits(d, features.import);
-  bool shares = d->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ||
-                d->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-  d->unified = shares && options.copy_always == 0 && has_unified_memory(d);
   return QNL_OK;
 }
 

@@ -123,7 +123,7 @@ qnl_status allocate_sets(VulkanDevice* d, VulkanRecording* r, const Needs& needs
 
 qnl_status create_objects(VulkanDevice* d, VulkanRecording* r, const Needs& needs) {
   VkCommandPoolCreateInfo pool = {VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr,
-                                  VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, d->queue_family};
+                                  VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, d->queues[0].family};
   VkFenceCreateInfo fence = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
   VkResult result = d->api.CreateCommandPool(d->device, &pool, nullptr, &r->pool);
   if (result == VK_SUCCESS) result = d->api.CreateFence(d->device, &fence, nullptr, &r->fence);

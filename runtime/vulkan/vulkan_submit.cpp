@@ -111,7 +111,7 @@ qnl_status start(VulkanDevice* d, VulkanRecording* r, uint32_t begin, uint32_t e
   if (timed || d->timeout != platform::kForever) r->submitted_at = platform::now_nanoseconds();
   r->timed_begin = begin;
   r->timed_end = timed ? end : begin;
-  if (result == VK_SUCCESS) result = d->api.QueueSubmit(d->queue, 1, &info, r->fence);
+  if (result == VK_SUCCESS) result = d->api.QueueSubmit(d->queues[0].handle, 1, &info, r->fence);
   if (result != VK_SUCCESS) return check(d, result);
   d->counts.submissions += 1;
   r->serial = r->serial == ~0u ? 2 : r->serial + 1;
