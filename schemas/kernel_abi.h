@@ -138,15 +138,16 @@ enum {
  * invocation, which the kernel itself does not use. Without it they are at most QNL_SPIRV_FEW_ITERATIONS,
  * after which some drivers end the loops of an invocation without an error.
  *
- * Matrices. A module that needs QNL_SPIRV_COOPMAT multiplies matrices of f16 whose sums are f32, of a shape that the
- * device chooses: specialisation constants QNL_SPIRV_MATRIX_SHAPE, + 1 and + 2 are the rows of a and of the sums, the
- * columns of b and of the sums, and the columns of a. Constant QNL_SPIRV_MATRIX_SHAPE + 3 is the number of subgroups of a
- * workgroup. A product has QNL_SPIRV_MATRIX_SIDE rows and columns and a multiple of QNL_SPIRV_MATRIX_STEPS steps. Its
- * matrices of sums are numbered column by column; each subgroup has as many as the others, one after another, whole
- * columns of them or a part of one that divides it. */
+ * Matrices. A module that needs QNL_SPIRV_COOPMAT multiplies matrices of one dtype: of i8 or of u8, with sums of 32 bits,
+ * if it needs QNL_SPIRV_COOPMAT_INT8, of bf16 with sums of f32 if it needs QNL_SPIRV_COOPMAT_BF16, else of f16 with sums of
+ * f32. For each dtype the device chooses a shape: specialisation constants QNL_SPIRV_MATRIX_SHAPE, + 1 and + 2 are the rows
+ * of a and of the sums, the columns of b and of the sums, and the columns of a. Constant QNL_SPIRV_MATRIX_SHAPE + 3 is the
+ * number of subgroups of a workgroup. A product has QNL_SPIRV_MATRIX_SIDE rows and columns, and its steps are a multiple of
+ * those that take QNL_SPIRV_MATRIX_STEP_BYTES of a row of a. Its matrices of sums are numbered column by column; each
+ * subgroup has as many as the others, one after another, whole columns of them or a part of one that divides it. */
 #define QNL_SPIRV_MATRIX_SHAPE 128u
 #define QNL_SPIRV_MATRIX_SIDE 64u
-#define QNL_SPIRV_MATRIX_STEPS 16u
+#define QNL_SPIRV_MATRIX_STEP_BYTES 32u
 #define QNL_SPIRV_MAGIC 0x564C4E51u /* 'Q' 'N' 'L' 'V' */
 #define QNL_SPIRV_ABI_VERSION 3u    /* 2: windows may begin anywhere */
 #define QNL_SPIRV_WINDOWS 4u

@@ -210,29 +210,30 @@ void Interpreter::store(const StmtNode& s) {
   }
 }
 
-// Matrix sums are f32 here, rounded as mul_acc rounds.
+// Sums are rounded as mul_acc rounds.
 void Interpreter::matrices(const StmtNode& s) {
   const MatrixOperands& m = *s.matrices;
   const bool multiplies = s.kind == StmtKind::kMultiplyMatrices;
   const int64_t a = eval_index(m.a.index), b = multiplies ? eval_index(m.b.index) : 0;
+  const DType dtype = s.buffer->dtype;
   uint8_t* sums = bytes(*s.buffer);
   auto element = [&](const MatrixPlace& place, int64_t at) -> uint64_t {
     if (!in_bounds(*place.buffer, at)) return 0;
-    return evaluate_cast(place.buffer->dtype, DType::kF32,
+    return evaluate_cast(place.buffer->dtype, dtype,
                          read_element(bytes(*place.buffer), place.buffer->dtype, at));
   };
   for (int64_t i = 0; i < m.rows; ++i)
     for (int64_t j = 0; j < m.columns && errors_.empty(); ++j) {
-      uint64_t sum = read_element(sums, DType::kF32, i * m.columns + j);
+      uint64_t sum = read_element(sums, dtype, i * m.columns + j);
       if (!multiplies) {
         const int64_t at = a + i * m.a.row_stride + j * m.a.column_stride;
-        if (in_bounds(*m.a.buffer, at)) write_element(bytes(*m.a.buffer), DType::kF32, at, sum);
+        if (in_bounds(*m.a.buffer, at)) write_element(bytes(*m.a.buffer), dtype, at, sum);
         continue;
       }
       for (int64_t k = 0; k < m.steps && errors_.empty(); ++k)
-        sum = evaluate_mul_acc(DType::kF32, element(m.a, a + i * m.a.row_stride + k * m.a.column_stride),
+        sum = evaluate_mul_acc(dtype, element(m.a, a + i * m.a.row_stride + k * m.a.column_stride),
                                element(m.b, b + k * m.b.row_stride + j * m.b.column_stride), sum);
-      write_element(sums, DType::kF32, i * m.columns + j, sum);
+      write_element(sums, dtype, i * m.columns + j, sum);
     }
 }
 

@@ -313,6 +313,12 @@ Stmt matrix_statement(StmtKind kind, const Buffer& sums, MatrixOperands operands
 
 }  // namespace
 
+std::optional<DType> sums_of_matrices(DType dtype) {
+  if (is_byte(dtype)) return DType::kI32;
+  if (dtype == DType::kF16 || dtype == DType::kBF16) return DType::kF32;
+  return std::nullopt;
+}
+
 Stmt multiply_matrices(const Buffer& sums, MatrixOperands operands) {
   QUERNEL_ASSERT(operands.b.buffer != nullptr);
   return matrix_statement(StmtKind::kMultiplyMatrices, sums, std::move(operands));

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ enum class Scope : uint8_t {
   kGlobal,    // a binding of the kernel: bindings[binding] of kernel_abi.h
   kShared,    // shared memory of a workgroup; on a CPU: stack or scratch memory
   kRegister,  // accumulators; after unrolling, indexed by constants only, so they become registers
-  kMatrix,  // f32 accumulators of matrix units, zeros at first; only kMultiplyMatrices and kStoreMatrix access them
+  kMatrix,  // accumulators of matrix units, zeros at first; only kMultiplyMatrices and kStoreMatrix access them
 };
 enum class Access : uint8_t { kRead, kWrite, kReadWrite };  // kWrite: no element is stored twice
 
@@ -144,10 +145,11 @@ enum class StmtKind : uint8_t {
   kBarrier,  // waits for all invocations of a workgroup; none on a CPU
   // Asks for the cache line of buffer[index], of a global buffer; computes nothing. The index may be past the end.
   kPrefetch,
-  // Adds the product of two f16 matrices in memory to all elements of buffer (kMatrix), row by row: the sum over k of
-  // a(i, k) * b(k, j), in any order and with any number of roundings to f32. A workgroup's invocations do it together.
+  // Adds the product of two matrices in memory, of one dtype, to all elements of buffer (kMatrix), row by row: the sum over
+  // k of a(i, k) * b(k, j), of floats in any order and with any number of roundings to f32. The buffer's dtype is
+  // sums_of_matrices of theirs. A workgroup's invocations do it together.
   kMultiplyMatrices,
-  kStoreMatrix,  // copies all elements of buffer (kMatrix) to the place `a`, of f32
+  kStoreMatrix,  // copies all elements of buffer (kMatrix) to the place `a`, of the buffer's dtype
 };
 
 // A matrix in memory, not kMatrix: element (i, j) is at index + i * row_stride + j * column_stride; one stride is 1.
@@ -161,6 +163,9 @@ struct MatrixOperands {
   int64_t rows = 0, columns = 0, steps = 0;
   MatrixPlace a, b;
 };
+
+// Returns the dtype of sums of products of matrices: f32 of f16 and bf16, i32 of i8 and u8; nullopt: no others are multiplied.
+std::optional<DType> sums_of_matrices(DType dtype);
 
 struct StmtNode;
 using Stmt = std::shared_ptr<const StmtNode>;

@@ -340,13 +340,17 @@ void Verifier::matrices(const StmtNode& s) {
   const MatrixOperands& m = *s.matrices;
   if (!buffers_.contains(s.buffer.get())) return report("matrix sums that are not declared here");
   check(m.rows >= 1 && m.columns >= 1 && (m.steps >= 1) == multiplies, "a matrix without elements");
-  check(s.buffer->scope == Scope::kMatrix && s.buffer->dtype == DType::kF32 &&
+  const DType sums = s.buffer->dtype;
+  check(s.buffer->scope == Scope::kMatrix && (sums == DType::kF32 || sums == DType::kI32) &&
             s.buffer->size == m.rows * m.columns,
-        "'%" + s.buffer->name + "' expected matrix sums of f32 with " + std::to_string(m.rows * m.columns) +
-            " elements");
-  if (!multiplies) return matrix(m.a, DType::kF32, m.rows, m.columns, true);
-  matrix(m.a, DType::kF16, m.rows, m.steps, false);
-  matrix(m.b, DType::kF16, m.steps, m.columns, false);
+        "'%" + s.buffer->name + "' expected matrix sums of f32 or i32 with " +
+            std::to_string(m.rows * m.columns) + " elements");
+  if (!multiplies) return matrix(m.a, sums, m.rows, m.columns, true);
+  const DType dtype = m.b.buffer->dtype;
+  check(sums_of_matrices(dtype) == sums, "a matrix in '%" + m.b.buffer->name + "' expected memory of " +
+                                             (sums == DType::kF32 ? "f16 or bf16" : "i8 or u8"));
+  matrix(m.a, dtype, m.rows, m.steps, false);
+  matrix(m.b, dtype, m.steps, m.columns, false);
 }
 
 void Verifier::stmt(const Stmt& s) {

@@ -255,10 +255,15 @@ class ContractLowering {
   loop::Stmt reduce_shared(const loop::Buffer& acc, const loop::Expr& b_base, const loop::Expr& first_column);
 
   // Returns whether matrix units read the rows of a where they are: all tiles have all rows, at equal distances and aligned
-  // as matrices have to be. Else workgroups fetch them to shared memory.
+  // as matrices have to be, for whole fetches of steps of b's dtype. Else workgroups fetch them to shared memory.
   bool loads_matrices_in_place() const;
   // Sums a whole tile by matrix units and stores it in `acc`. `first_row`: offset in a, of rows that are read in place.
   loop::Stmt reduce_matrices(const loop::Buffer& acc, const loop::Expr& b_base, const loop::Expr& first_row);
+  // Returns an element of a as matrix units take it: of b's dtype, with the top bit of a byte flipped if the other sign.
+  loop::Expr element_of_matrix(const loop::Expr& a) const;
+  // Appends the loads of what is added to such sums of shifted elements of a (ContractionPlan::dot_shift), and returns where
+  // each column has it.
+  loop::Buffer cancel_shift(const loop::Expr& b_base, std::vector<loop::Stmt>& body) const;
 
   loop::Stmt each_sum(const loop::Buffer& acc, BinaryOp op,
                       const std::function<loop::Expr(const loop::Expr&)>& of_row);

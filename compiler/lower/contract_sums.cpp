@@ -208,7 +208,7 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
   shared_.reset();
   const bool in_place = plan_.matrices && loads_matrices_in_place();
   if (schedule::shares_rows(plan_) && !in_place) {
-    shared_.emplace(plan_, plan_.matrices ? DType::kF16 : term_dtype_);
+    shared_.emplace(plan_, plan_.matrices ? b_buffer_->dtype : term_dtype_);
     for (Stmt& s : shared_->begin([&](Expr m) { return offset_of(first_row + m, true); }))
       body.push_back(std::move(s));
   } else if (in_place) {
@@ -254,6 +254,7 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
   }
   if (plan_.matrices) {
     body.push_back(reduce_matrices(acc, b_base, in_place ? offset_of(first_row, false) : nullptr));
+    if (plan_.dot_shift != 0) tile_place.added = cancel_shift(b_base, body);
     body.push_back(store_tile(c_, node_, tile_, acc, tile_place));
     return loop::block(std::move(body));
   }

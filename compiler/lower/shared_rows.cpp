@@ -7,15 +7,21 @@ using loop::Expr;
 using loop::Stmt;
 
 SharedRows::SharedRows(const schedule::ContractionPlan& plan, DType dtype)
-    : lanes_(plan.lanes),
+    : by_rows_(schedule::shares_by_rows(plan)),
+      lanes_(plan.lanes),
       steps_(plan.shared_steps),
       pitch_(schedule::shared_pitch(plan)),
       rows_of_vector_(lanes_ / steps_),
       vectors_((plan.tile_m + rows_of_vector_ - 1) / rows_of_vector_),
       offsets_(local_buffer("shared_offsets", DType::kI64, vectors_ * lanes_, loop::Scope::kRegister)),
       fetched_(local_buffer("fetched", dtype, vectors_ * lanes_, loop::Scope::kRegister)),
-      even_(local_buffer("shared_rows", dtype, steps_ * pitch_, loop::Scope::kShared)),
-      odd_(local_buffer("shared_rows", dtype, steps_ * pitch_, loop::Scope::kShared)) {}
+      even_(shared_block(dtype)),
+      odd_(shared_block(dtype)) {}
+
+loop::Buffer SharedRows::shared_block(DType dtype) const {
+  const int64_t lines = by_rows_ ? vectors_ * rows_of_vector_ : steps_;
+  return local_buffer("shared_rows", dtype, lines * pitch_, loop::Scope::kShared);
+}
 
 Stmt SharedRows::for_each(const std::function<Stmt(Expr, Expr, Expr)>& body) const {
   loop::Var i = index_var("i"), l = index_var("l");
@@ -38,25 +44,24 @@ Stmt SharedRows::fetch(const Expr& block, const ValueAt& value_at) const {
   });
 }
 
-Stmt SharedRows::put(const loop::Buffer& elements) const {
-  return for_each([&](Expr n, Expr row, Expr step) {
-    return loop::store(elements, step * index(pitch_) + row, loop::load(fetched_, n));
-  });
+Stmt SharedRows::put(const Block& block) const {
+  return for_each(
+      [&](Expr n, Expr row, Expr step) { return block.store(row, step, loop::load(fetched_, n)); });
 }
 
 Stmt SharedRows::for_blocks(const Expr& count, const ValueAt& value_at, const Sum& sum) const {
-  const Block even(even_, pitch_), odd(odd_, pitch_);
+  const Block even = block_of(even_), odd = block_of(odd_);
   int64_t known = -1;
   const bool fixed = loop::as_const_int(count, &known);
-  std::vector<Stmt> all{fetch(index(0), value_at), put(even_)};
+  std::vector<Stmt> all{fetch(index(0), value_at), put(even)};
   if (!fixed || known > 1) {
     loop::Var pair = index_var("pair");
     const Expr first = loop::var_ref(pair) * index(2), second = first + index(1), third = first + index(2);
     auto if_more = [&](const Stmt& next) {
       return loop::if_then(loop::binary(BinaryOp::k_lt, third, count), next);
     };
-    Stmt both = loop::block({fetch(second, value_at), sum(even, first), put(odd_),
-                             if_more(fetch(third, value_at)), sum(odd, second), if_more(put(even_))});
+    Stmt both = loop::block({fetch(second, value_at), sum(even, first), put(odd),
+                             if_more(fetch(third, value_at)), sum(odd, second), if_more(put(even))});
     all.push_back(
         loop::for_loop(pair, loop::binary(BinaryOp::k_idiv, count, index(2)), AxisKind::kSerial, both));
   }
@@ -65,11 +70,20 @@ Stmt SharedRows::for_blocks(const Expr& count, const ValueAt& value_at, const Su
     Expr is_odd = loop::binary(BinaryOp::k_eq, loop::binary(BinaryOp::k_fmod, count, index(2)), index(1));
     all.push_back(fixed ? last : loop::if_then(is_odd, last));
   }
-  return loop::block(std::move(all));
+  Stmt sums = loop::block(std::move(all));
+  return fixed ? sums : loop::if_then(loop::binary(BinaryOp::k_lt, index(0), count), sums);
+}
+
+Expr SharedRows::Block::slot(const Expr& row, const Expr& step) const {
+  return by_rows_ ? row * index(pitch_) + step : step * index(pitch_) + row;
+}
+
+Stmt SharedRows::Block::store(const Expr& row, const Expr& step, const Expr& value) const {
+  return loop::store(elements_, slot(row, step), value);
 }
 
 Expr SharedRows::Block::element(const Expr& row, const Expr& step) const {
-  return loop::load(elements_, step * index(pitch_) + row);
+  return loop::load(elements_, slot(row, step));
 }
 
 }  // namespace quernel::lower

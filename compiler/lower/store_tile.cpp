@@ -64,7 +64,8 @@ class Storing {
           Expr row = place_.first_row + m;
           Stmt stmt = tile_.for_columns([&](Expr n) {
             Expr column = place_.first_column + n;
-            Stmt point = store_point(m, n, loop::load(acc, tile_.slot(m, n)));
+            Expr sum = loop::load(acc, tile_.slot(m, n));
+            Stmt point = store_point(m, n, place_.added ? sum + loop::load(place_.added, n) : sum);
             if (place_.all_columns) return point;
             return loop::if_then(loop::binary(BinaryOp::k_lt, column, columns_), point);
           });

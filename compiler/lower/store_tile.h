@@ -12,6 +12,7 @@ struct TilePlace {
   bool all_columns = false;  // all columns exist
   loop::Buffer packed;       // with column constants: the packed operand, and
   loop::Expr constants;      // the place there of the first one's word for the tile's first column
+  loop::Buffer added;        // for each column what is added to its sums; null: nothing
 };
 
 // Returns what the accumulator of row m and column n of the tile begins with: the addend of the walk's first_addend.

@@ -507,7 +507,7 @@ class Assigner {
     for (int i : p.reduction_axes) axis(i);
     key += "|";
     axis(p.vector_axis);
-    if (p.sums_lanes) key += p.gathers_rows ? "|vectors of rows" : "|vectors";
+    if (packs_bytes(p)) key += p.gathers_rows ? "|vectors of rows" : "|vectors";
     if (p.blocks)
       key += "|" + std::to_string(p.blocks->format.bits) + " bits by " + std::to_string(p.blocks->steps) +
              (p.blocks->pairs ? " in pairs" : "");

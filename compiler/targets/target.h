@@ -99,9 +99,18 @@ struct Target {
   bool has_caches() const { return !is_gpu() && !bare_metal; }
 
   bool has_subgroups = false;  // GPUs: the invocations of a subgroup reduce their values without memory
-  bool has_matrices =
-      false;              // GPUs: products of f16 matrices, whose sums are f32 (loop/ir.h, kMultiplyMatrices)
-  bool adds_f16 = false;  // GPUs: products of f16 are added in f16, a few at a time (+f16sums)
+  bool adds_f16 = false;       // GPUs: products of f16 are added in f16, a few at a time (+f16sums)
+  // GPUs: matrix units multiply matrices of these dtypes (loop/ir.h, kMultiplyMatrices): floats with sums of f32, bytes of
+  // equal signs with sums of i32.
+  bool has_f16_matrices = false, has_bf16_matrices = false, has_int8_matrices = false;
+  static constexpr int kMatrixSide = QNL_SPIRV_MATRIX_SIDE;  // rows and columns of a tile that they sum
+  // Returns the steps of a sum that matrix units take at a time, of this dtype; 0: they do not multiply it.
+  int matrix_steps(DType dtype) const {
+    const bool multiplies = dtype == DType::kF16    ? has_f16_matrices
+                            : dtype == DType::kBF16 ? has_bf16_matrices
+                                                    : is_byte(dtype) && has_int8_matrices;
+    return multiplies ? int{QNL_SPIRV_MATRIX_STEP_BYTES} / element_size(dtype) : 0;
+  }
   // GPUs: shared memory is separate from the device's memory (OpenCL's local memory type CL_LOCAL). Many
   // small devices, and all software devices, have no such memory. If true, tiles of contractions share rows
   // there, and are chosen by an invocation's instructions, whose costs follow, in multiply-adds.
@@ -132,7 +141,8 @@ struct Target {
   }
   // Whether instructions multiply floats of this narrow dtype.
   bool multiplies(DType dtype) const {
-    return (dtype == DType::kBF16 && has_dot_bf16) || (dtype == DType::kF16 && (has_matrices || adds_f16));
+    return (dtype == DType::kBF16 && has_dot_bf16) || (dtype == DType::kF16 && adds_f16) ||
+           (is_float(dtype) && matrix_steps(dtype) != 0);
   }
   int lanes(int element_bytes) const {
     return vector_bytes > element_bytes ? vector_bytes / element_bytes : 1;

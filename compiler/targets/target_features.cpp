@@ -45,10 +45,16 @@ template <>
 constexpr AddFacts kFacts<QNL_ARCH_SPIRV, QNL_SPIRV_FLOAT16> = [](Target& t) { t.has_f16 = true; };
 template <>
 constexpr AddFacts kFacts<QNL_ARCH_SPIRV, QNL_SPIRV_COOPMAT> = [](Target& t) {
-  t.has_matrices = true;
+  t.has_f16_matrices = true;
   // What Vulkan asks of devices is half of what those with matrix units have.
   t.workgroup_memory = std::max<int64_t>(t.workgroup_memory, 32 << 10);
 };
+template <>
+constexpr AddFacts kFacts<QNL_ARCH_SPIRV, QNL_SPIRV_COOPMAT_INT8> =
+    [](Target& t) { t.has_int8_matrices = true; };
+template <>
+constexpr AddFacts kFacts<QNL_ARCH_SPIRV, QNL_SPIRV_COOPMAT_BF16> =
+    [](Target& t) { t.has_bf16_matrices = true; };
 
 constexpr TargetFeature kFeatures[] = {
 #define QNL_FEATURE(arch, constant, bit, name, option, llvm, needs, sentence) \

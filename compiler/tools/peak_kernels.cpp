@@ -116,37 +116,46 @@ PeakKernel byte_products(const Target& target, int64_t groups, int steps) {
   return chains_of(target.has_dot(false, true) ? kMixedByteStep : kSignedByteStep, target, groups, steps);
 }
 
-PeakKernel matrix_products(int64_t groups, int steps) {
+PeakKernel matrix_products(const Target& target, DType dtype, int64_t groups, int times) {
+  constexpr int kSide = Target::kMatrixSide;
+  const int steps = target.matrix_steps(dtype), pitch = steps + 16 / element_size(dtype);
   PeakKernel p;
   p.groups = groups;
-  p.input = 64;
-  p.output = groups * 64 * 64;
-  p.work = 2.0 * 16 * static_cast<double>(p.output) * steps;
-  p.text = fmt::format(R"(kernel @matrix_products grid(wg: {groups}) {{
-  buffer %x: f32[64] read binding 0
+  p.input = kSide;
+  p.output = groups * kSide * kSide;
+  p.work = 2.0 * steps * static_cast<double>(p.output) * times;
+  const DType sums = *loop::sums_of_matrices(dtype);
+  p.text = fmt::format(
+      R"(kernel @matrix_products grid(wg: {groups}) {{
+  buffer %x: f32[{side}] read binding 0
   buffer %y: f32[{outputs}] write binding 1
-  alloc %rows: f16[1152] shared
-  alloc %columns: f16[1152] shared
-  alloc %tile: f32[4096] shared
-  alloc %sums: f32[4096] matrix
-  for i in serial(16) {{
-    for f in vector(64) {{
-      %rows[i * 72 + f] = cast(f16, %x[f])
-      %columns[i * 72 + f] = cast(f16, %x[f])
+  alloc %rows: {dtype}[{shared}] shared
+  alloc %columns: {dtype}[{shared}] shared
+  alloc %tile: {sums}[{results}] shared
+  alloc %sums: {sums}[{results}] matrix
+  for i in serial({steps}) {{
+    for f in vector({side}) {{
+      %rows[f * {pitch} + i] = cast({dtype}, %x[f] * {scale}f32)
+      %columns[f * {pitch} + i] = cast({dtype}, %x[f] * {scale}f32)
     }}
   }}
-  for k in reduction({steps}) {{
-    multiply_matrices(64, 64, 16) %sums += %rows[0, 1, 72] * %columns[0, 72, 1]
+  for k in reduction({times}) {{
+    multiply_matrices({side}, {side}, {steps}) %sums += %rows[0, {pitch}, 1] * %columns[0, 1, {pitch}]
   }}
-  store_matrix(64, 64) %tile[0, 64, 1] = %sums
-  for m in serial(64) {{
-    for n in vector(64) {{
-      %y[wg * 4096 + m * 64 + n] = %tile[m * 64 + n]
+  store_matrix({side}, {side}) %tile[0, {side}, 1] = %sums
+  for m in serial({side}) {{
+    for n in vector({side}) {{
+      %y[wg * {results} + m * {side} + n] = {stored}
     }}
   }}
 }}
 )",
-                       fmt::arg("groups", groups), fmt::arg("outputs", p.output), fmt::arg("steps", steps));
+      fmt::arg("groups", groups), fmt::arg("outputs", p.output), fmt::arg("side", kSide),
+      fmt::arg("results", kSide * kSide), fmt::arg("shared", kSide * pitch), fmt::arg("pitch", pitch),
+      fmt::arg("steps", steps), fmt::arg("times", times), fmt::arg("dtype", to_string(dtype)),
+      fmt::arg("scale", is_byte(dtype) ? 100 : 1), fmt::arg("sums", to_string(sums)),
+      fmt::arg("stored", fmt::format(fmt::runtime(sums == DType::kF32 ? "{0}" : "cast(f32, {0})"),
+                                     fmt::format("%tile[m * {} + n]", kSide))));
   return p;
 }
 

@@ -22,8 +22,9 @@ struct PeakKernel {
 PeakKernel multiply_adds(const Target& target, int64_t groups, int steps);
 // "byte_products": int8 dot products with i32 accumulators in registers, two operations for each product.
 PeakKernel byte_products(const Target& target, int64_t groups, int steps);
-// "matrix_products": f16 products of matrix units with f32 sums, of operands in shared memory. Requires has_matrices.
-PeakKernel matrix_products(int64_t groups, int steps);
+// "matrix_products": products of matrix units, of operands of `dtype` in shared memory, `times` times their steps. Requires
+// that the target multiplies matrices of it.
+PeakKernel matrix_products(const Target& target, DType dtype, int64_t groups, int times);
 // Reads `bytes` of the input, a share for each workgroup, `sweeps` times over.
 PeakKernel reads(const char* name, const Target& target, int64_t groups, int64_t bytes, int sweeps);
 

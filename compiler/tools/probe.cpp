@@ -116,10 +116,14 @@ Status write_kernels(const std::string& folder) {
                             reads("reads", target, kGroups, kReadBytes, 1)},
                            target, fmt::format("{}/peaks-{}.qnl", folder, name)));
   }
-  constexpr int kMatrixSteps = 64;
-  QUERNEL_TRY(Target matrices, find_target("vulkan+coopmat"));
-  QUERNEL_CHECK(write_peak_kernels({matrix_products(kGroups, kMatrixSteps)}, matrices,
-                                   folder + "/peaks-vulkan+coopmat.qnl"));
+  constexpr int kMatrixProducts = 64;
+  for (auto [name, dtype] : {std::pair{"vulkan+coopmat", DType::kF16},
+                             {"vulkan+coopmat-int8", DType::kI8},
+                             {"vulkan+coopmat-bf16", DType::kBF16}}) {
+    QUERNEL_TRY(Target target, find_target(name));
+    QUERNEL_CHECK(write_peak_kernels({matrix_products(target, dtype, kGroups, kMatrixProducts)}, target,
+                                     fmt::format("{}/peaks-{}.qnl", folder, name)));
+  }
   const std::pair<const char*, std::string> graphs[] = {{"copies", negation(kReadBytes / 4)},
                                                         {"transfer", negation(64)},
                                                         {"chain", products(16, kChain)},

@@ -32,7 +32,7 @@ const char* const kUsage =
     "                       (with either, items run one after another)\n"
     "  --validation         with Vulkan's validation layers; a message of theirs is a failure\n"
     "  --hide FEATURES      run as if a Vulkan device lacked these: subgroups,dotprod,float16,\n"
-    "                       coopmat\n"
+    "                       coopmat,coopmat-int8,coopmat-bf16\n"
     "  --describe           print what the device is, with --json as one object; no bundle is run\n"
     "  --pipeline-cache F   file that keeps compiled pipelines of a Vulkan device\n"
     "  --device-timeout S   seconds after which a Vulkan device that does not answer is given up\n"

@@ -7,10 +7,10 @@ namespace quernel::runtime::vulkan {
 namespace {
 
 // Numbers of the SPIR-V specification, version 1.3, of SPV_KHR_integer_dot_product,
-// SPV_KHR_float_controls and SPV_KHR_cooperative_matrix.
+// SPV_KHR_float_controls, SPV_KHR_cooperative_matrix and SPV_KHR_bfloat16.
 constexpr uint32_t kMagic = 0x07230203, kNewest = 0x00010300, kHeaderWords = 5;
 constexpr uint32_t kOpEntryPoint = 15, kOpExecutionMode = 16, kOpCapability = 17, kOpFunctionEnd = 56;
-constexpr uint32_t kOpDecorate = 71;
+constexpr uint32_t kOpTypeInt = 21, kOpDecorate = 71, kOpTypeCooperativeMatrix = 4456;
 constexpr uint32_t kModelGlCompute = 5, kModeLocalSize = 17, kSpecId = 1;
 
 struct Capability {
@@ -18,23 +18,25 @@ struct Capability {
   uint64_t features;  // that a device needs for it
 };
 constexpr Capability kCapabilities[] = {
-    {0, 0},                        // Matrix
-    {1, 0},                        // Shader
-    {9, QNL_SPIRV_FLOAT16},        // Float16
-    {10, QNL_SPIRV_FLOAT64},       // Float64
-    {11, QNL_SPIRV_INT64},         // Int64
-    {22, QNL_SPIRV_INT16},         // Int16
-    {39, QNL_SPIRV_INT8},          // Int8
-    {61, QNL_SPIRV_SUBGROUPS},     // GroupNonUniform
-    {63, QNL_SPIRV_SUBGROUPS},     // GroupNonUniformArithmetic
-    {4433, QNL_SPIRV_STORAGE_16},  // StorageBuffer16BitAccess
-    {4448, QNL_SPIRV_STORAGE_8},   // StorageBuffer8BitAccess
-    {4466, QNL_SPIRV_FLOAT16},     // SignedZeroInfNanPreserve
-    {4467, QNL_SPIRV_FLOAT16},     // RoundingModeRTE
-    {5345, QNL_SPIRV_COOPMAT},     // VulkanMemoryModel
-    {6022, QNL_SPIRV_COOPMAT},     // CooperativeMatrixKHR
-    {6018, QNL_SPIRV_DOTPROD},     // DotProductInput4x8BitPacked
-    {6019, QNL_SPIRV_DOTPROD},     // DotProduct
+    {0, 0},                          // Matrix
+    {1, 0},                          // Shader
+    {9, QNL_SPIRV_FLOAT16},          // Float16
+    {10, QNL_SPIRV_FLOAT64},         // Float64
+    {11, QNL_SPIRV_INT64},           // Int64
+    {22, QNL_SPIRV_INT16},           // Int16
+    {39, QNL_SPIRV_INT8},            // Int8
+    {61, QNL_SPIRV_SUBGROUPS},       // GroupNonUniform
+    {63, QNL_SPIRV_SUBGROUPS},       // GroupNonUniformArithmetic
+    {4433, QNL_SPIRV_STORAGE_16},    // StorageBuffer16BitAccess
+    {4448, QNL_SPIRV_STORAGE_8},     // StorageBuffer8BitAccess
+    {4466, QNL_SPIRV_FLOAT16},       // SignedZeroInfNanPreserve
+    {4467, QNL_SPIRV_FLOAT16},       // RoundingModeRTE
+    {5345, QNL_SPIRV_COOPMAT},       // VulkanMemoryModel
+    {6022, QNL_SPIRV_COOPMAT},       // CooperativeMatrixKHR
+    {5116, QNL_SPIRV_COOPMAT_BF16},  // BFloat16TypeKHR
+    {5118, QNL_SPIRV_COOPMAT_BF16},  // BFloat16CooperativeMatrixKHR
+    {6018, QNL_SPIRV_DOTPROD},       // DotProductInput4x8BitPacked
+    {6019, QNL_SPIRV_DOTPROD},       // DotProduct
 };
 
 class Module {
@@ -78,6 +80,20 @@ class Module {
     return QNL_OK;
   }
 
+  // Capabilities do not tell matrices of integers.
+  qnl_status check_matrix(const uint32_t* words, uint32_t count, uint64_t features) const {
+    if (count != 7) return refuse().append("its SPIR-V is malformed");
+    if ((features & QNL_SPIRV_COOPMAT_INT8) != 0) return QNL_OK;
+    for (uint32_t i = 0; i < integer_count_; ++i)
+      if (integers_[i] == words[2]) {
+        Failure failure = refuse();
+        failure.append("a matrix of integers needs feature ");
+        failure.append_features(QNL_ARCH_SPIRV, QNL_SPIRV_COOPMAT_INT8);
+        return failure.append(", which the table does not name");
+      }
+    return QNL_OK;
+  }
+
   qnl_status check_instruction(const uint32_t* words, uint32_t count, uint32_t local_size,
                                uint64_t features) {
     switch (words[0] & 0xFFFF) {
@@ -87,6 +103,11 @@ class Module {
         return check_entry(words, count);
       case kOpExecutionMode:
         return check_mode(words, count, local_size);
+      case kOpTypeInt:
+        if (count == 4 && integer_count_ < kMostIntegers) integers_[integer_count_++] = words[1];
+        return QNL_OK;
+      case kOpTypeCooperativeMatrix:
+        return check_matrix(words, count, features);
       case kOpDecorate:
         if (count == 4 && words[2] == kSpecId && words[3] >= QNL_SPIRV_SPLIT &&
             words[3] < QNL_SPIRV_SPLIT + 64)
@@ -111,6 +132,8 @@ class Module {
   uint32_t entry_ = 0;
   bool sized_ = false;
   uint64_t split_ = 0;
+  static constexpr uint32_t kMostIntegers = 8;  // types, of four widths
+  uint32_t integers_[kMostIntegers] = {}, integer_count_ = 0;
 };
 
 }  // namespace

@@ -13,6 +13,15 @@ void describe_version(Description& out, const char* name, uint32_t version) {
   out.text(name, text);
 }
 
+void describe_matrices(Description& out, const char* name, const MatrixShape& shape) {
+  if (shape.rows == 0) return;
+  out.open_object(name);
+  out.number("rows", shape.rows);
+  out.number("columns", shape.columns);
+  out.number("steps", shape.steps);
+  out.close();
+}
+
 }  // namespace
 
 void describe(const Device* device, Description* description) {
@@ -37,11 +46,9 @@ void describe(const Device* device, Description* description) {
   out.open_object("limits");
   out.number("workgroup_invocations", limits.maxComputeWorkGroupInvocations);
   out.number("subgroup_invocations", d->subgroup_invocations);
-  if (d->matrix_shape.rows != 0) {
-    out.number("matrix_rows", d->matrix_shape.rows);
-    out.number("matrix_columns", d->matrix_shape.columns);
-    out.number("matrix_steps", d->matrix_shape.steps);
-  }
+  describe_matrices(out, "matrices_f16", d->matrix_shapes.f16);
+  describe_matrices(out, "matrices_int8", d->matrix_shapes.int8);
+  describe_matrices(out, "matrices_bf16", d->matrix_shapes.bf16);
   out.number("workgroup_memory_bytes", limits.maxComputeSharedMemorySize);
   out.number("workgroups", limits.maxComputeWorkGroupCount[0]);
   out.number("storage_buffer_bytes", limits.maxStorageBufferRange);

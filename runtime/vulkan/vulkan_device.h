@@ -86,7 +86,7 @@ struct VulkanKernel {
   uint32_t binding_count = 0;
   uint32_t symbol_count = 0;
   bool counts_iterations = false;  // its last symbol: the most iterations of an invocation's loops
-  bool has_matrices = false;
+  MatrixShape matrices;
   uint64_t splittable = 0;  // bits of the bindings that may span several windows
   uint32_t words() const { return 1 + binding_count + 2 * symbol_count; }
   bool uses_push() const { return qnl_spirv_uses_push(binding_count, symbol_count) != 0; }
@@ -136,7 +136,7 @@ struct VulkanDevice : qnl_device {
   char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE + 8] = {};
   uint64_t features = 0;
   uint32_t subgroup_invocations = 0;
-  MatrixShape matrix_shape;
+  MatrixShapes matrix_shapes;
   bool unified = false;  // the process can access the memory that kernels use
   uint64_t timeout = ~uint64_t{0};
   uint32_t timestamp_bits = 0;  // 0: the queue has no timestamps

@@ -55,6 +55,14 @@ template <>
 VkBool32* flag_of<QNL_SPIRV_COOPMAT>(Features* f) {
   return &f->matrices.cooperativeMatrix;
 }
+template <>
+VkBool32* flag_of<QNL_SPIRV_COOPMAT_INT8>(Features* f) {
+  return &f->int8_matrices;
+}
+template <>
+VkBool32* flag_of<QNL_SPIRV_COOPMAT_BF16>(Features* f) {
+  return &f->bfloat16.shaderBFloat16CooperativeMatrix;
+}
 
 constexpr uint32_t kMaxExtensions = 512;
 
@@ -66,11 +74,15 @@ void find_extensions(const Api& api, VkPhysicalDevice physical, Features* f) {
   uint32_t count = kMaxExtensions;
   VkResult result = api.EnumerateDeviceExtensionProperties(physical, nullptr, &count, found);
   if (result != VK_SUCCESS && result != VK_INCOMPLETE) count = 0;
-  constexpr const char* kWanted[] = {
-      VK_KHR_8BIT_STORAGE_EXTENSION_NAME,          VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,
-      VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME,  VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME,
-      VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME, kCooperativeMatrixExtension,
-      VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME,   VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME};
+  constexpr const char* kWanted[] = {VK_KHR_8BIT_STORAGE_EXTENSION_NAME,
+                                     VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,
+                                     VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME,
+                                     VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME,
+                                     VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME,
+                                     kCooperativeMatrixExtension,
+                                     VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME,
+                                     VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME,
+                                     kBfloat16Extension};
   for (const char* wanted : kWanted)
     for (uint32_t i = 0; i < count; ++i)
       if (strcmp(found[i].extensionName, wanted) == 0) {
@@ -146,7 +158,8 @@ void query_features(const Api& api, VkPhysicalDevice physical, Features* f) {
     *end = &f->matrices;
     f->matrices.pNext = &f->memory_model;
     f->memory_model.pNext = &f->subgroup_sizes;
-    f->matrix_shape = find_matrix_shape(api, physical, f->subgroup.subgroupSize);
+    if (has_extension(*f, kBfloat16Extension)) f->subgroup_sizes.pNext = &f->bfloat16;
+    f->matrix_shapes = find_matrix_shapes(api, physical, f->subgroup.subgroupSize);
   }
   api.GetPhysicalDeviceFeatures2(physical, &f->base);
 }
@@ -155,9 +168,12 @@ uint64_t select_features(Features* f, uint64_t mask) {
   Features found = *f;
   if (!rounds_halves(f->floats, f->base.features.shaderFloat64 != VK_FALSE))
     found.small.shaderFloat16 = VK_FALSE;
-  if (f->matrix_shape.rows == 0 || found.memory_model.vulkanMemoryModel == VK_FALSE ||
+  if (f->matrix_shapes.f16.rows == 0 || found.memory_model.vulkanMemoryModel == VK_FALSE ||
       found.subgroup_sizes.computeFullSubgroups == VK_FALSE)
     found.matrices.cooperativeMatrix = VK_FALSE;
+  found.int8_matrices = f->matrix_shapes.int8.rows != 0 ? found.matrices.cooperativeMatrix : VK_FALSE;
+  if (f->matrix_shapes.bf16.rows == 0 || found.bfloat16.shaderBFloat16Type == VK_FALSE)
+    found.bfloat16.shaderBFloat16CooperativeMatrix = VK_FALSE;
   found.subgroups = has_subgroups(f->subgroup) ? VK_TRUE : VK_FALSE;
   f->base.features = {};
   // An index that is wrong must not reach memory of others.
@@ -165,12 +181,15 @@ uint64_t select_features(Features* f, uint64_t mask) {
   f->storage16.uniformAndStorageBuffer16BitAccess = f->storage16.storagePushConstant16 =
       f->storage16.storageInputOutput16 = VK_FALSE;
   f->storage8.uniformAndStorageBuffer8BitAccess = f->storage8.storagePushConstant8 = VK_FALSE;
+  if ((mask & QNL_SPIRV_COOPMAT) == 0) mask &= ~(QNL_SPIRV_COOPMAT_INT8 | QNL_SPIRV_COOPMAT_BF16);
   const uint64_t bits = enable_features(f, &found, mask | QNL_SPIRV_VULKAN_1_1);
   const VkBool32 matrices = f->matrices.cooperativeMatrix;
   f->memory_model.vulkanMemoryModel = f->subgroup_sizes.computeFullSubgroups = matrices;
   f->memory_model.vulkanMemoryModelDeviceScope =
       f->memory_model.vulkanMemoryModelAvailabilityVisibilityChains = VK_FALSE;
   f->subgroup_sizes.subgroupSizeControl = VK_FALSE;
+  f->bfloat16.shaderBFloat16Type = f->bfloat16.shaderBFloat16CooperativeMatrix;
+  f->bfloat16.shaderBFloat16DotProduct = VK_FALSE;
   if (matrices == VK_FALSE) f->matrices.cooperativeMatrixRobustBufferAccess = VK_FALSE;
   return bits;
 }

@@ -19,16 +19,17 @@ struct Features {
   VkPhysicalDeviceFloatControlsPropertiesKHR floats = {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES_KHR};
   MatrixFeatures matrices;
-  MatrixShape matrix_shape;
+  Bfloat16Features bfloat16;
+  MatrixShapes matrix_shapes;
   VkPhysicalDeviceVulkanMemoryModelFeatures memory_model = {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES};
   VkPhysicalDeviceSubgroupSizeControlFeaturesEXT subgroup_sizes = {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT};
-  const char* extensions[8] = {};
+  const char* extensions[9] = {};
   uint32_t extension_count = 0;
   bool import = false;
   // These need not be enabled.
-  VkBool32 vulkan_1_1 = VK_TRUE, subgroups = VK_FALSE;
+  VkBool32 vulkan_1_1 = VK_TRUE, subgroups = VK_FALSE, int8_matrices = VK_FALSE;
 };
 
 // Queries the device.

@@ -116,7 +116,7 @@ qnl_status need_kernel(VulkanDevice* d, VulkanKernelSet* set, uint32_t index, qn
   kernel.binding_count = k.binding_count;
   kernel.symbol_count = k.symbol_count;
   kernel.counts_iterations = k.flags != 0;
-  kernel.has_matrices = (k.features & QNL_SPIRV_COOPMAT) != 0;
+  kernel.matrices = d->matrix_shapes.of(k.features);
   d->counts.modules += 1;
   return QNL_OK;
 }

@@ -225,7 +225,7 @@ qnl_status create_device(VulkanDevice* d, const qnl_vulkan_options& options, qnl
   Features features;
   query_features(d->api, d->physical, &features);
   d->subgroup_invocations = features.subgroup.subgroupSize;
-  d->matrix_shape = features.matrix_shape;
+  d->matrix_shapes = features.matrix_shapes;
   d->features = select_features(&features, options.feature_mask == 0 ? ~uint64_t{0} : options.feature_mask);
   d->api.GetPhysicalDeviceMemoryProperties(d->physical, &d->memory);
   bool shares = d->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ||

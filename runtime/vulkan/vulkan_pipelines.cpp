@@ -29,8 +29,8 @@ void compile(const VulkanDevice* d, const VulkanKernel& kernel, PipelineBlock::E
     set(b, entry->map.get(b));
     if ((entry->map.split >> b & 1) != 0) set(QNL_SPIRV_SPLIT + b, static_cast<uint32_t>(piece));
   }
-  if (kernel.has_matrices) {
-    const MatrixShape& shape = d->matrix_shape;
+  const MatrixShape& shape = kernel.matrices;
+  if (shape.rows != 0) {
     const uint32_t constants[] = {shape.rows, shape.columns, shape.steps,
                                   QNL_SPIRV_MATRIX_SIDE / d->subgroup_invocations};
     for (uint32_t i = 0; i < 4; ++i) set(QNL_SPIRV_MATRIX_SHAPE + i, constants[i]);
@@ -40,7 +40,7 @@ void compile(const VulkanDevice* d, const VulkanKernel& kernel, PipelineBlock::E
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = kernel.module;
-  if (kernel.has_matrices) info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
+  if (shape.rows != 0) info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = &specialization;
   info.layout = d->pipeline_layouts[kernel.uses_push() ? 0 : 1];

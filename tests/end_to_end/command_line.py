@@ -114,7 +114,7 @@ class CommandLine(ToolTest):
                                 (("a", "--test", "--profile"), "--profile: not with --test, whose --json has the times of items"),
                                 (("a", "--hide", "subgroups"), "--hide: expected a Vulkan device (--device vulkan), found 'cpu'"),
                                 (("a", "--device", "vulkan", "--hide", "float16,wings"),
-                                 "--hide: expected features (int16, int64, float64, storage16, storage8, int8, float16, subgroups, dotprod, coopmat), found 'wings'"),
+                                 "--hide: expected features (int16, int64, float64, storage16, storage8, int8, float16, subgroups, dotprod, coopmat, coopmat-int8, coopmat-bf16), found 'wings'"),
                                 (("a", "--describe"), "--describe: expected no bundle, found 'a'"),
                                 (("a", "--test", "--seconds", "0"), "--seconds: expected a number above 0, found '0'"),
                                 (("a", "b", "--test", "--device", "auto"),

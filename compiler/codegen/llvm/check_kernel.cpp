@@ -17,7 +17,7 @@ constexpr int64_t kScratchThreshold = 8 << 10;
 
 class Checker {
  public:
-  Checker(const loop::Kernel& kernel, bool has_matrices) : kernel_(kernel), has_matrices_(has_matrices) {}
+  Checker(const loop::Kernel& kernel, const Target* gpu) : kernel_(kernel), gpu_(gpu) {}
 
   Diagnostics run() {
     for (const loop::Buffer& b : kernel_.buffers) buffer(*b);
@@ -67,7 +67,7 @@ class Checker {
       (lives_in_scratch(*s.buffer) ? scratch_bytes_ : stack_bytes_) +=
           byte_size(s.buffer->dtype, s.buffer->size);
     }
-    if (s.matrices && !has_matrices_) broken("products of matrices are for GPUs that have them");
+    if (s.matrices) matrices(s);
     expr(s.extent);
     expr(s.condition);
     expr(s.index);
@@ -76,8 +76,18 @@ class Checker {
       if (child) statement(*child);
   }
 
+  void matrices(const loop::StmtNode& s) {
+    if (s.kind == StmtKind::kMultiplyMatrices) {
+      const DType dtype = s.matrices->b.buffer->dtype;
+      if (!gpu_ || gpu_->matrix_steps(dtype) == 0)
+        broken("products of matrices of " + std::string(to_string(dtype)) + " are for GPUs that have them");
+    } else if (!gpu_) {
+      broken("matrix sums are for GPUs that have them");
+    }
+  }
+
   const loop::Kernel& kernel_;
-  bool has_matrices_;
+  const Target* gpu_;
   Diagnostics errors_;
   int64_t stack_bytes_ = 0, scratch_bytes_ = 0;
   std::unordered_set<std::string> seen_;
@@ -102,8 +112,8 @@ uint64_t scratch_bytes(const loop::Kernel& kernel) {
   return kernel.body ? sum(*kernel.body) : 0;
 }
 
-Status check_kernel(const loop::Kernel& kernel, bool has_matrices) {
-  Diagnostics errors = Checker(kernel, has_matrices).run();
+Status check_kernel(const loop::Kernel& kernel, const Target* gpu) {
+  Diagnostics errors = Checker(kernel, gpu).run();
   if (errors.empty()) return {};
   return errors;
 }

@@ -4,6 +4,7 @@
 
 #include "loop/ir.h"
 #include "support/expected.h"
+#include "targets/target.h"
 
 namespace quernel::codegen {
 
@@ -14,7 +15,7 @@ bool lives_in_scratch(const loop::BufferNode& buffer);
 // Returns the scratch bytes that the kernel needs: for all its buffers in scratch, each aligned to 64 bytes.
 uint64_t scratch_bytes(const loop::Kernel& kernel);
 
-// `has_matrices`: whether the target multiplies matrices (kMultiplyMatrices).
-Status check_kernel(const loop::Kernel& kernel, bool has_matrices = false);
+// `gpu`: a target that may multiply matrices (kMultiplyMatrices); null: none does.
+Status check_kernel(const loop::Kernel& kernel, const Target* gpu = nullptr);
 
 }  // namespace quernel::codegen

@@ -33,7 +33,7 @@ Expected<ShaderImage> compile_shaders(const std::vector<loop::Kernel>& kernels, 
   auto first_word = (sizeof(qnl_spirv_table) + kernels.size() * sizeof(qnl_spirv_kernel)) / sizeof(uint32_t);
   for (const loop::Kernel& kernel : kernels) {
     auto compile = [&]() -> Status {
-      QUERNEL_CHECK(check_kernel(kernel, target.has_matrices));
+      QUERNEL_CHECK(check_kernel(kernel, &target));
       QUERNEL_TRY(Shader shader, print_shader(kernel, target));
       if (shader.shared_bytes > target.workgroup_memory)
         return unsupported("kernel '" + kernel.name + "' needs " + std::to_string(shader.shared_bytes) +

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -38,11 +40,38 @@ enum Op : uint32_t {
   kMatrixMulAddNV = 5361,
 };
 constexpr uint32_t kSpecId = 1, kCapabilityKHR = 6022, kCapabilityNV = 5357;
+// SPV_KHR_bfloat16: the type's encoding, and capabilities; without it, the type is of halves.
+constexpr uint32_t kBfloat16Encoding = 0, kBfloat16Type = 5116, kBfloat16Matrices = 5118, kFloat16 = 9;
+// VkComponentTypeKHR
+constexpr uint32_t kF16 = 0, kF32 = 1, kI8 = 3, kI32 = 5, kU8 = 7, kU32 = 9, kBF16 = 1000141000;
 constexpr uint32_t kSubgroupScope = 3;
 
 using Instruction = std::vector<uint32_t>;  // without the first word's length
 
 uint32_t op_of(const Instruction& i) { return i[0]; }
+
+bool is_bfloat16(const Instruction& i) { return op_of(i) == kTypeFloat && i.size() == 4; }
+
+// The type of a component of a matrix, without its id.
+Instruction type_of_component(uint32_t component) {
+  switch (component) {
+    case kF16:
+      return {kTypeFloat, 16};
+    case kF32:
+      return {kTypeFloat, 32};
+    case kBF16:
+      return {kTypeFloat, 16, kBfloat16Encoding};
+    case kI8:
+      return {kTypeInt, 8, 1};
+    case kU8:
+      return {kTypeInt, 8, 0};
+    case kI32:
+      return {kTypeInt, 32, 1};
+    default:
+      QUERNEL_ASSERT(component == kU32);
+      return {kTypeInt, 32, 0};
+  }
+}
 
 std::vector<Instruction> instructions_of(const std::vector<uint32_t>& words) {
   std::vector<Instruction> result;
@@ -80,17 +109,31 @@ Instruction extension(const std::string& name) {
 
 }  // namespace
 
+bool has_integer_matrices(const std::vector<uint32_t>& words) {
+  std::set<uint32_t> integers;
+  for (const Instruction& i : instructions_of(words)) {
+    if (op_of(i) == kTypeInt) integers.insert(i[1]);
+    if (op_of(i) == kTypeMatrix && integers.contains(i[2])) return true;
+  }
+  return false;
+}
+
 void complete_matrix_types(std::vector<uint32_t>& words) {
   std::vector<Instruction> module = instructions_of(words);
   if (!has_matrices(module)) return;
   uint32_t bound = words[kBound];
   std::unordered_map<uint32_t, uint32_t> special;  // by SpecId: the constant
-  std::unordered_map<uint32_t, uint32_t> unsigned_constants, floats;
+  std::unordered_map<uint32_t, uint32_t> unsigned_constants;
+  std::map<Instruction, uint32_t> numbers;  // ids of types
   uint32_t unsigned_type = 0;
   for (const Instruction& i : module) {
     if (op_of(i) == kDecorate && i[2] == kSpecId) special[i[3]] = i[1];
     if (op_of(i) == kTypeInt && i[2] == 32 && i[3] == 0) unsigned_type = i[1];
-    if (op_of(i) == kTypeFloat) floats[i[2]] = i[1];
+    if (op_of(i) == kTypeInt || op_of(i) == kTypeFloat) {
+      Instruction type = i;
+      type.erase(type.begin() + 1);
+      numbers[type] = i[1];
+    }
     if (op_of(i) == kConstant && i[1] == unsigned_type && i.size() == 4) unsigned_constants[i[3]] = i[2];
   }
   // Numbers and constants that depend on nothing else come first, so that the types may use any of them.
@@ -98,6 +141,15 @@ void complete_matrix_types(std::vector<uint32_t>& words) {
   auto constant = [&](uint32_t value) {
     auto [known, is_new] = unsigned_constants.try_emplace(value, bound);
     if (is_new) constants.push_back({kConstant, unsigned_type, bound++, value});
+    return known->second;
+  };
+  auto number_type = [&](uint32_t component) {
+    Instruction type = type_of_component(component);
+    auto [known, is_new] = numbers.try_emplace(type, bound);
+    if (is_new) {
+      type.insert(type.begin() + 1, bound++);
+      types.push_back(std::move(type));
+    }
     return known->second;
   };
   auto shape = [&](uint32_t n) {
@@ -114,7 +166,7 @@ void complete_matrix_types(std::vector<uint32_t>& words) {
     }
     if (op == kTypeMatrix) {
       QUERNEL_ASSERT(i.size() == 4);
-      const uint32_t component = floats.at(i[2] == 0 ? 16 : 32), use = i[3];
+      const uint32_t component = number_type(i[2]), use = i[3];
       const uint32_t rows = shape(use == 1 ? 2 : 0), columns = shape(use == 0 ? 2 : 1);
       i = {kTypeMatrix, i[1], component, constant(kSubgroupScope), rows, columns, constant(use)};
     }
@@ -133,10 +185,13 @@ void complete_matrix_types(std::vector<uint32_t>& words) {
 std::vector<uint32_t> in_terms_of_nv(const std::vector<uint32_t>& words) {
   const std::vector<Instruction> module = instructions_of(words);
   if (!has_matrices(module)) return words;
-  uint32_t bound = words[kBound], boolean = 0;
+  uint32_t bound = words[kBound], boolean = 0, halves = 0, bfloats = 0;
+  bool has_float16 = false;
   std::unordered_map<uint32_t, uint32_t> values;  // of constants
   for (const Instruction& i : module) {
     if (op_of(i) == kTypeBool) boolean = i[1];
+    if (op_of(i) == kTypeFloat && i[2] == 16) (is_bfloat16(i) ? bfloats : halves) = i[1];
+    has_float16 |= op_of(i) == kCapability && i[1] == kFloat16;
     if (op_of(i) == kConstant && i.size() == 4) values[i[2]] = i[3];
   }
   std::vector<Instruction> result, constants;
@@ -150,11 +205,19 @@ std::vector<uint32_t> in_terms_of_nv(const std::vector<uint32_t>& words) {
     switch (op_of(i)) {
       case kCapability:
         if (i[1] == kCapabilityKHR) i[1] = kCapabilityNV;
+        if (i[1] == kBfloat16Matrices || (i[1] == kBfloat16Type && has_float16)) continue;
+        if (i[1] == kBfloat16Type) i[1] = kFloat16;
         break;
       case kExtension:
         if (i == extension("SPV_KHR_cooperative_matrix")) i = extension("SPV_NV_cooperative_matrix");
+        if (i == extension("SPV_KHR_bfloat16")) continue;
+        break;
+      case kTypeFloat:
+        if (is_bfloat16(i) && halves != 0) continue;
+        if (is_bfloat16(i)) i.pop_back();
         break;
       case kTypeMatrix:
+        if (i[2] == bfloats && halves != 0) i[2] = halves;
         i = {kTypeMatrixNV, i[1], i[2], i[3], i[4], i[5]};
         break;
       case kMatrixLoad:
@@ -165,6 +228,7 @@ std::vector<uint32_t> in_terms_of_nv(const std::vector<uint32_t>& words) {
         break;
       case kMatrixMulAdd:
         i[0] = kMatrixMulAddNV;
+        i.resize(6);  // without which integers are signed
         break;
       default:
         break;

@@ -74,7 +74,8 @@ std::string ShaderPrinter::variable_type(const loop::Expr& e) {
 }
 
 std::string ShaderPrinter::element_type(const loop::BufferNode& b) const {
-  return halves_.contains(&b) ? "float16_t" : narrow_.contains(&b) ? "int" : glsl_type(b.dtype);
+  if (narrow_shared_.contains(&b)) return b.dtype == DType::kF16 ? "float16_t" : matrix_element();
+  return narrow_.contains(&b) ? "int" : glsl_type(b.dtype);
 }
 
 std::string ShaderPrinter::variable(const loop::ExprNode& e, const Place& at) {
@@ -184,7 +185,9 @@ std::string ShaderPrinter::load(const loop::ExprNode& e, const Place& at) {
     if (b.dtype == DType::kBool) x = "(uint(" + x + ") != 0u)";
     if (bit_width(b.dtype) < 32 && b.dtype != DType::kBool) x = glsl_type(b.dtype) + "(" + x + ")";
   }
-  if (halves_.contains(&b)) x = "packFloat2x16(f16vec2(" + x + ", 0.0hf))";
+  if (narrow_shared_.contains(&b))
+    x = b.dtype == DType::kF16 ? "packFloat2x16(f16vec2(" + x + ", 0.0hf))"
+                               : glsl_type(b.dtype) + "(" + x + ")";
   std::string guard;
   int64_t always = 0;
   if (e.args.size() > 1 && !(loop::as_const_int(e.args[1], &always) && always != 0))
@@ -261,7 +264,7 @@ std::string ShaderPrinter::integer_call(const loop::Expr& e, const std::string& 
 
 // Returns a value of f16 as GLSL's type.
 std::string ShaderPrinter::half(const loop::Expr& e, const Place& at) {
-  if (e->kind == ExprKind::kLoad && e->args.size() == 1 && halves_.contains(e->buffer.get()) &&
+  if (e->kind == ExprKind::kLoad && e->args.size() == 1 && narrow_shared_.contains(e->buffer.get()) &&
       (e->type.lanes == 1 || e->type.lanes == distribution_.invocations))
     return element(*e->buffer, e->args[0], at);
   return "unpackFloat2x16(" + value(e, at) + ").x";
@@ -269,7 +272,6 @@ std::string ShaderPrinter::half(const loop::Expr& e, const Place& at) {
 
 std::string ShaderPrinter::fused_narrow(const loop::ExprNode& e, const Place& at) {
   if (!target_.adds_f16 || e.type.dtype != DType::kF16) return "";
-  adds_halves_ = true;
   const std::string a = half(e.args[0], at), b = half(e.args[1], at), c = half(e.args[2], at);
   return "packFloat2x16(f16vec2(fma(" + a + ", " + b + ", " + c + "), 0.0hf))";
 }

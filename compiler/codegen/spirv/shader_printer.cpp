@@ -97,9 +97,9 @@ std::string ShaderPrinter::interface() {
     std::string type = memory_type(b->dtype), view = (exchanged ? "coherent_" : "view_") + type;
     if (views.insert(view).second)
       text += "layout(set = 0, binding = 0) " +
-              std::string(!exchanged             ? ""
-                          : multiplies_matrices_ ? "workgroupcoherent "
-                                                 : "coherent ") +
+              std::string(!exchanged    ? ""
+                          : multiplied_ ? "workgroupcoherent "
+                                        : "coherent ") +
               "buffer Of_" + view + " { " + type + " at[]; } " + view + "[" +
               std::to_string(QNL_SPIRV_WINDOWS) + "];\n";
     std::string number = std::to_string(b->binding), name = declare(b->name);
@@ -182,7 +182,7 @@ Expected<Shader> ShaderPrinter::print() {
     line("int " + name + " = grid" + (i == 0 ? "" : " % " + count) + ";");
     if (i != 0) line("grid /= " + count + ";");
   }
-  if (multiplies_matrices_) {
+  if (multiplied_) {
     line("const uint qnl_first_row = gl_SubgroupID * qnl_tiles % qnl_tiles_down;");
     line("const uint qnl_first_column = gl_SubgroupID * qnl_tiles / qnl_tiles_down;");
   }
@@ -196,9 +196,9 @@ Expected<Shader> ShaderPrinter::print() {
   shader.shared_bytes = shared_bytes_;
   std::string users = operations + reductions_ + out_;
   bool converts_f16 =
-      multiplies_matrices_ || adds_halves_ || operations.find("packFloat2x16(") != std::string::npos;
-  shader.text = std::string(kGlslHead) + (uses_subgroups_ || multiplies_matrices_ ? kGlslSubgroups : "") +
-                (converts_f16 ? kGlslFloat16 : "") + (multiplies_matrices_ ? kGlslMatrices : "") +
+      multiplied_ == DType::kF16 || adds_halves_ || operations.find("packFloat2x16(") != std::string::npos;
+  shader.text = std::string(kGlslHead) + (uses_subgroups_ || multiplied_ ? kGlslSubgroups : "") +
+                (converts_f16 ? kGlslFloat16 : "") + matrix_extensions() +
                 "layout(local_size_x = " + std::to_string(shader.invocations) + ") in;\n" + module +
                 matrix_declarations() + views_ + shared_ + glsl_prelude_for(users) + operations +
                 reductions_ + "void main() {\n" + out_ + "}\n";
@@ -411,7 +411,8 @@ void ShaderPrinter::print_alloc(const loop::BufferNode& b) {
   std::string array = type + " " + name + "[" + std::to_string(elements) + "];";
   if (placement == Placement::kShared) {
     shared_ += "shared " + array + "\n";
-    shared_bytes_ += elements * (halves_.contains(&b) ? 2 : shared_element_bytes(b.dtype));
+    shared_bytes_ +=
+        elements * (narrow_shared_.contains(&b) ? element_size(b.dtype) : shared_element_bytes(b.dtype));
     return;
   }
   line((type == "float" || type == "double" ? "precise " : "") + array);
@@ -471,7 +472,8 @@ void ShaderPrinter::print_store(const loop::StmtNode& s) {
     if (b.dtype == DType::kBool) x = "uint(" + x + ")";
     if (memory_type(b.dtype) != type) x = memory_type(b.dtype) + "(" + x + ")";
   }
-  if (halves_.contains(&b)) x = "unpackFloat2x16(" + x + ").x";
+  if (narrow_shared_.contains(&b))
+    x = b.dtype == DType::kF16 ? "unpackFloat2x16(" + x + ").x" : matrix_element() + "(" + x + ")";
   line(place + " = " + x + ";");
   if (b.scope != loop::Scope::kGlobal && b.dtype == DType::kI64) loaded_.clear();  // indices may change
   while (own_.indent > depth) close();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -157,8 +158,14 @@ class ShaderPrinter : private CLikePrinter {
   std::string matrix_pointer(const loop::MatrixPlace& place, const std::string& row,
                              const std::string& column);
   void print_matrix_sums(const std::string& name);
-  bool multiplies_matrices_ = false, adds_halves_ = false;
-  std::unordered_set<const loop::BufferNode*> halves_;  // the kernel's own buffers of f16 in two bytes
+  // The type of an element of a matrix in memory.
+  std::string matrix_element() const;
+  std::string matrix_extensions() const;
+  std::optional<DType> multiplied_;  // the dtype of all matrices that are multiplied
+  bool adds_halves_ = false;
+  // The kernel's own buffers whose elements take no more bytes than elsewhere in memory: of such matrices, and of f16 that
+  // the device computes with.
+  std::unordered_set<const loop::BufferNode*> narrow_shared_;
 
   const Target& target_;
   bool uses_subgroups_ = false;

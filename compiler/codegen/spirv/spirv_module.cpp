@@ -121,6 +121,10 @@ Expected<uint64_t> features_of(const std::vector<uint32_t>& words, const std::st
       case 6022:  // CooperativeMatrixKHR
         features |= QNL_SPIRV_COOPMAT;
         break;
+      case 5116:  // BFloat16TypeKHR
+      case 5118:  // BFloat16CooperativeMatrixKHR
+        features |= QNL_SPIRV_COOPMAT_BF16;
+        break;
       case 6018:  // DotProductInput4x8BitPacked
       case 6019:  // DotProduct
         features |= QNL_SPIRV_DOTPROD;
@@ -131,6 +135,7 @@ Expected<uint64_t> features_of(const std::vector<uint32_t>& words, const std::st
             "codegen-spirv");
     }
   }
+  if ((features & QNL_SPIRV_COOPMAT) != 0 && has_integer_matrices(words)) features |= QNL_SPIRV_COOPMAT_INT8;
   return features;
 }
 

@@ -86,7 +86,9 @@ bool shares_rows(const ContractionPlan& plan) {
 }
 
 int64_t shared_pitch(const ContractionPlan& plan) {
-  // Columns of a matrix begin at multiples of 16 bytes.
+  // Columns of a matrix begin at multiples of 16 bytes, and so do rows of bytes.
+  constexpr int64_t kAlignment = 16;
+  if (shares_by_rows(plan)) return plan.shared_steps + kAlignment;
   const int64_t kGap = plan.matrices ? 8 : 4;
   int64_t fetched = plan.lanes / plan.shared_steps;
   return (plan.tile_m + fetched - 1) / fetched * fetched + kGap;

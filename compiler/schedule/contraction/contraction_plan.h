@@ -17,8 +17,6 @@ namespace quernel::schedule {
 
 // Depthwise sums of up to this many steps (3x3) are fully unrolled.
 constexpr int64_t kUnrolledSteps = 9;
-// Rows and columns of a tile that matrix units sum, and steps that they take at a time (QNL_SPIRV_MATRIX_SIDE, _STEPS).
-constexpr int kMatrixSide = 64, kMatrixSteps = 16;
 // Terms that one accumulator of f16 adds: 16 products of f16 are off by at most 16 * 2^-11 of the sum of their magnitudes.
 constexpr int64_t kHalfTerms = 16;
 constexpr int64_t kMostWordsAtOnce = 4;  // of a sum of words, unrolled where registers are few
@@ -85,12 +83,13 @@ struct ContractionPlan {
   bool pairs_rows = false;
   // 128 or -128, added to the 8-bit elements of "a" if the target's int8 dot product needs the other
   // signedness; else 0. The accumulators start with the values that cancel this: a row of words before each
-  // panel.
+  // panel. For matrix units, the row has four bytes of each column's value, all columns' lowest ones first.
   int dot_shift = 0;
   // Constants that the epilogue reads, such as biases and multipliers: each panel of words ends with a row of each one,
   // so that the pointer to the panel leads to them.
   std::vector<ColumnConstant> column_constants;
-  // On a GPU with matrix units: these sum tiles of f16 products.
+  // On a GPU with matrix units: these sum tiles of products (Target::matrix_steps). Bytes of `dot` neighbours along the last
+  // reduction axis, as many as a product has steps, lie together: "b" is packed as where lanes are summed.
   bool matrices = false;
   // Products of f16 are added in f16, kHalfTerms at a time (Target::adds_f16).
   bool half_sums = false;
@@ -165,6 +164,10 @@ Dim column_tile_count(const ContractionPlan& plan);
 Dim panel_count(const ContractionPlan& plan);
 // Returns the rows of a panel, each of panel_n elements or words.
 Dim panel_rows(const ContractionPlan& plan);
+// Returns whether the words of a packed "b" are `dot` bytes, and not 32 bits.
+inline bool packs_bytes(const ContractionPlan& plan) {
+  return plan.sums_lanes || (plan.matrices && plan.dot > 1);
+}
 // Returns the rows of scales of a panel of a quantised b, each of panel_n elements.
 Dim scale_rows(const ContractionPlan& plan);
 // Returns the stride of grid axis `axis` in the packed operand, in elements, where panels have `rows` rows; 0 if the
@@ -201,8 +204,10 @@ std::optional<Slide> row_windows(const ContractionPlan& plan);
 bool rows_are_even(const ContractionPlan& plan, int m);
 // Returns whether workgroups keep the part of a that a tile needs in shared memory, `shared_steps` at a time.
 bool shares_rows(const ContractionPlan& plan);
+// Returns whether the elements of a row lie together in shared memory, and not those of a step.
+inline bool shares_by_rows(const ContractionPlan& plan) { return plan.matrices && plan.dot > 1; }
 // Returns the elements from one step to the next in shared memory: the tile's rows, rounded up to whole
-// fetches, plus a gap so that steps begin in different banks.
+// fetches, plus a gap so that steps begin in different banks. From one row to the next if shares_by_rows.
 int64_t shared_pitch(const ContractionPlan& plan);
 
 // Dims in the form that estimates use.

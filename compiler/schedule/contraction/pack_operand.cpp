@@ -60,7 +60,7 @@ Tensor pack_words(const Tensor& data, const ContractionPlan& plan, const std::ve
   return make_tensor(dtype, {static_cast<int64_t>(grid.size()), panels, rows, panel_n}, packed);
 }
 
-// Vectors of plan.dot bytes, the last ones of a sum filled up with zeros.
+// Vectors of plan.dot bytes, the last ones of a sum filled up with zeros, after the bytes of what cancels plan.dot_shift.
 Tensor pack_vectors(const Tensor& data, const ContractionPlan& plan, const std::vector<int64_t>& grid,
                     const std::vector<int64_t>& reduction, const std::vector<int64_t>& column) {
   int64_t panels = panel_count(plan).value(), rows = panel_rows(plan).value(), panel_n = plan.panel_n();
@@ -69,18 +69,27 @@ Tensor pack_vectors(const Tensor& data, const ContractionPlan& plan, const std::
   int64_t vectors = (last + plan.dot - 1) / plan.dot, columns = static_cast<int64_t>(column.size());
   std::vector<int8_t> packed(grid.size() * panels * rows * panel_n * plan.dot, 0);
   int8_t* panel = packed.data();
+  const int64_t first_row = plan.dot_shift != 0 ? 1 : 0;
+  constexpr int kBytes = 4;
   for (int64_t g : grid)
     for (int64_t p = 0; p < panels; ++p, panel += rows * panel_n * plan.dot)
       for (int64_t n = 0; n < std::min(panel_n, columns - p * panel_n); ++n) {
         const uint8_t* source = data.bytes.data() + plan.b_offset.value() + g + column[p * panel_n + n];
+        int64_t sum = 0;
         for (size_t k = 0; k < reduction.size(); ++k) {
-          int64_t step = static_cast<int64_t>(k), row = step / last * vectors + step % last / plan.dot;
-          panel[(row * panel_n + n) * plan.dot + step % last % plan.dot] =
-              static_cast<int8_t>(source[reduction[k]]);
+          int64_t step = static_cast<int64_t>(k),
+                  row = first_row + step / last * vectors + step % last / plan.dot;
+          const auto element = static_cast<int8_t>(source[reduction[k]]);
+          panel[(row * panel_n + n) * plan.dot + step % last % plan.dot] = element;
+          sum += data.dtype == DType::kI8 ? element : source[reduction[k]];
         }
+        const auto cancels = static_cast<uint32_t>(-plan.dot_shift * sum);
+        for (int i = 0; plan.dot_shift != 0 && i < kBytes; ++i)
+          panel[i * panel_n + n] = static_cast<int8_t>(cancels >> (8 * i));
       }
-  return make_tensor(DType::kI8, {static_cast<int64_t>(grid.size()), panels, rows, panel_n, plan.dot},
-                     packed);
+  return {data.dtype,
+          {static_cast<int64_t>(grid.size()), panels, rows, panel_n, plan.dot},
+          make_tensor(DType::kI8, {static_cast<int64_t>(packed.size())}, packed).bytes};
 }
 
 // Whether the offsets of columns follow one another.
@@ -146,7 +155,7 @@ Tensor pack_operand(const Tensor& data, const ContractionPlan& plan,
   int64_t panels = panel_count(plan).value(), steps = reduction_count(plan).value(), panel_n = plan.panel_n();
   int64_t columns = plan.axes[plan.vector_axis].extent.value();
   const auto [grid, reduction, column] = packed_offsets(plan);
-  if (plan.sums_lanes) return pack_vectors(data, plan, grid, reduction, column);
+  if (packs_bytes(plan)) return pack_vectors(data, plan, grid, reduction, column);
   if (plan.dot > 1) return pack_words(data, plan, grid, reduction, column, constants);
   int size = element_size(data.dtype);
   int64_t count = static_cast<int64_t>(grid.size()) * panels * steps * panel_n;

@@ -11,8 +11,7 @@ namespace {
 constexpr int64_t kPartBytes = int64_t{16} << 20;
 
 DType packed_dtype(DType dtype, const ContractionPlan& plan) {
-  if (plan.sums_lanes) return DType::kI8;
-  if (plan.dot == 1) return dtype;
+  if (plan.dot == 1 || packs_bytes(plan)) return dtype;
   return dtype == DType::kI8 ? DType::kI32 : DType::kU32;
 }
 
@@ -25,7 +24,7 @@ int64_t grid_count(const ContractionPlan& plan) {
 }
 
 int64_t panel_bytes(const ContractionPlan& plan, DType dtype) {
-  const int64_t elements = panel_rows(plan).value() * plan.panel_n() * (plan.sums_lanes ? plan.dot : 1);
+  const int64_t elements = panel_rows(plan).value() * plan.panel_n() * (packs_bytes(plan) ? plan.dot : 1);
   return elements * element_size(packed_dtype(dtype, plan));
 }
 

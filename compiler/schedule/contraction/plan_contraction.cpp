@@ -187,23 +187,38 @@ void coalesce(std::vector<Axis>& axes, std::vector<int>& order, const Contiguous
   order = std::move(result);
 }
 
-// Whether matrix units sum the products: of enough rows and columns for their tiles, in whole fetches of steps.
-bool multiplies_matrices(const ContractionPlan& plan, const OperandStrides& a, const OperandStrides& b,
-                         DType accumulator, const Target& target) {
+// Whether matrix units sum the products: of enough rows and columns for their tiles, in whole fetches of steps. Bytes may
+// end within a fetch, for zeros of b fill it up, of which there are not too many.
+bool multiplies_matrices(const ContractionPlan& plan, DType a, DType b, DType accumulator,
+                         const Target& target) {
   constexpr int64_t kFewestRows = 16, kFewestColumns = 32;
-  if (!target.has_matrices || !plan.packed || plan.elementwise || plan.staged ||
-      plan.reduction_axes.empty() || accumulator != DType::kF32 || a.dtype != DType::kF16 ||
-      b.dtype != DType::kF16 || plan.lanes != kMatrixSide)
+  constexpr int64_t kMostParts = 4;  // the fewest zeros for a step that are too many: one for three
+  const int64_t steps = target.matrix_steps(b);
+  if (steps == 0 || !plan.packed || plan.elementwise || plan.staged || plan.reduction_axes.empty() ||
+      !(a == b || (is_byte(a) && is_byte(b))) || accumulator != (is_byte(b) ? DType::kI32 : DType::kF32) ||
+      plan.lanes != Target::kMatrixSide)
     return false;
-  return floormod(plan.axes[plan.reduction_axes.back()].extent, kMatrixSteps) == Dim(0) &&
-         row_count(plan).estimate() >= kFewestRows &&
+  const Dim& extent = plan.axes[plan.reduction_axes.back()].extent;
+  const bool whole = floormod(extent, steps) == Dim(0);
+  const bool filled =
+      is_byte(b) && extent.is_const() &&
+      ceildiv(extent, steps).value() * steps * (kMostParts - 1) <= extent.value() * kMostParts;
+  return (whole || filled) && row_count(plan).estimate() >= kFewestRows &&
          plan.axes[plan.vector_axis].extent.estimate() >= kFewestColumns;
 }
 
+// Matrix units take the place of int8 dot products. They multiply bytes of equal signs.
+void choose_matrices(ContractionPlan& plan, DType a, DType b, DType accumulator, const Target& target) {
+  plan.matrices = multiplies_matrices(plan, a, b, accumulator, target);
+  if (!plan.matrices || !is_byte(b)) return;
+  plan.dot = target.matrix_steps(b);
+  plan.dot_shift = a == b ? 0 : a == DType::kI8 ? 128 : -128;
+}
+
 // Steps of a sum that a workgroup fetches at a time: lanes take neighbours along its last axis.
-int shared_steps(const ContractionPlan& plan, const Target& target) {
+int shared_steps(const ContractionPlan& plan, DType b, const Target& target) {
   constexpr int kSteps = 16;
-  if (plan.matrices) return kMatrixSteps;
+  if (plan.matrices) return target.matrix_steps(b);
   constexpr int64_t kFewestSteps = 8;  // fewer are not worth the barriers
   if (!target.local_memory || plan.elementwise || plan.dot > 1 || plan.staged || plan.reduction_axes.empty())
     return 0;
@@ -498,13 +513,14 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   }
   plan.widens_panels = widens_panels(plan, target);
   choose_lane_sums(plan, plan.swapped ? y.dtype : x.dtype, plan.swapped ? x.dtype : y.dtype, target);
-  plan.matrices =
-      multiplies_matrices(plan, plan.swapped ? y : x, plan.swapped ? x : y, contraction.accumulator, target);
+  const DType a = plan.swapped ? y.dtype : x.dtype, b = plan.swapped ? x.dtype : y.dtype;
+  choose_matrices(plan, a, b, contraction.accumulator, target);
   plan.half_sums = target.adds_f16 && !plan.matrices && plan.packed && !plan.elementwise && !plan.staged &&
-                   x.dtype == DType::kF16 && y.dtype == DType::kF16 && contraction.accumulator == DType::kF32;
-  const bool feeds_matrices = target.has_matrices && (plan.swapped ? x : y).dtype == DType::kF16;
+                   a == DType::kF16 && b == DType::kF16 && contraction.accumulator == DType::kF32;
+  // What matrix units multiply with many rows has one order for few rows, too.
+  const bool feeds_matrices = plan.matrices || (is_float(b) && target.matrix_steps(b) != 0);
   plan.groups_columns = plan.packed && target.lanes_are_invocations() && !plan.elementwise && !feeds_matrices;
-  plan.shared_steps = shared_steps(plan, target);
+  plan.shared_steps = shared_steps(plan, b, target);
   plan.odd_panels_apart = plan.blocks && target.has_caches() && !target.lanes_are_invocations();
   const bool streams =
       plan.packed && !plan.widens_panels && !plan.elementwise && !target.lanes_are_invocations();

@@ -348,9 +348,10 @@ std::vector<TileEstimate> tile_estimates(ContractionPlan plan, const Target& tar
   TileOrder order = tile_order(plan, target);
   if (plan.matrices) {                          // whose shape is theirs
     constexpr double kMultiplyAdds = 1.0 / 16;  // of an invocation's, for one of a matrix unit's
-    const double tiles = std::ceil(rows / kMatrixSide) * std::ceil(columns / kMatrixSide);
-    return {{{.rows = kMatrixSide, .columns = kMatrixSide, .order = order},
-             tiles * steps * kMatrixSide * kMultiplyAdds}};
+    constexpr int kSide = Target::kMatrixSide;
+    const double tiles = std::ceil(rows / kSide) * std::ceil(columns / kSide);
+    return {{{.rows = kSide, .columns = kSide, .order = order},
+             tiles * size_of(reduction_count(plan)) * kSide * kMultiplyAdds}};
   }
   for (int v : {1, 2, 3, 4, 6, 8}) {
     if (plan.packed && panel_v != 0 && !fits_panels(plan, v, panel_v, std::ceil(columns / plan.lanes)))

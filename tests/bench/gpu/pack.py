@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 import sides  # noqa: E402
 
-FEATURES = ["subgroups", "dotprod", "float16", "coopmat"]
+FEATURES = ["subgroups", "dotprod", "float16", "coopmat", "coopmat-int8", "coopmat-bf16"]
 # One of each, of two that many devices have, of all.
 TARGETS = ["vulkan", *(f"vulkan+{f}" for f in FEATURES), "vulkan+subgroups+dotprod", "vulkan+" + "+".join(FEATURES)]
 GROUPS = ["products", "int8", "attention", "networks", "networks_f16", "operators", "models", "conformance"]
@@ -279,6 +279,8 @@ def add_peaks(kit, options):
 multiply_adds_int8 peaks-vulkan.qnl --entry byte_products --repeat 1000 --seconds 2 --profile
 multiply_adds_int8_dotprod peaks-vulkan+dotprod.qnl --entry byte_products --repeat 1000 --seconds 2 --profile needs dotprod
 multiply_adds_f16_coopmat peaks-vulkan+coopmat.qnl --entry matrix_products --repeat 1000 --seconds 2 --profile needs coopmat
+multiply_adds_int8_coopmat peaks-vulkan+coopmat-int8.qnl --entry matrix_products --repeat 1000 --seconds 2 --profile needs coopmat-int8
+multiply_adds_bf16_coopmat peaks-vulkan+coopmat-bf16.qnl --entry matrix_products --repeat 1000 --seconds 2 --profile needs coopmat-bf16
 reads peaks-vulkan.qnl --entry reads --repeat 1000 --seconds 2 --profile
 copies copies.qnl --repeat 1000 --seconds 2 --profile
 copies_with_transfers copies.qnl --repeat 100 --seconds 2

@@ -30,7 +30,8 @@ def median_ms(peak):
 def rates(peaks):
     """-> {name: value} of what the peaks say, in base units; what was not measured is missing."""
     found = {}
-    for name in ("multiply_adds_f32", "multiply_adds_int8", "multiply_adds_int8_dotprod", "multiply_adds_f16_coopmat"):
+    for name in ("multiply_adds_f32", "multiply_adds_int8", "multiply_adds_int8_dotprod", "multiply_adds_f16_coopmat",
+                 "multiply_adds_int8_coopmat", "multiply_adds_bf16_coopmat"):
         found[name] = rate(peaks.get(name, {}), "flops")
     found["reads"] = rate(peaks.get("reads", {}), "bytes")
     found["copies"] = rate(peaks.get("copies", {}), "bytes")
@@ -78,7 +79,7 @@ def number(value, digits=3):
 def peak_of(case, found):
     """The peak that bounds the case's multiply-adds."""
     if case.get("dtype") == "int8":
-        return found.get("multiply_adds_int8_dotprod") or found.get("multiply_adds_int8")
+        return found.get("multiply_adds_int8_coopmat") or found.get("multiply_adds_int8_dotprod") or found.get("multiply_adds_int8")
     if case.get("dtype") == "f16" and found.get("multiply_adds_f16_coopmat"):
         return found["multiply_adds_f16_coopmat"]
     return found.get("multiply_adds_f32")                         # other arithmetic is of f32, whatever the storage

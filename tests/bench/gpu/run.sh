@@ -202,7 +202,7 @@ if [ "$peer" = 1 ] && command -v python3 >/dev/null && python3 -c 'import torch'
 share() { echo $((($(seconds_left) - peer_seconds) * $1 / 100 + 1)); }
 timed='--repeat 2000 --seconds 0.4'             # long enough for a GPU to raise its clocks
 [ "$times" = 1 ] || timed=''
-optional='subgroups,dotprod,float16,coopmat'
+optional='subgroups,dotprod,float16,coopmat,coopmat-int8,coopmat-bf16'
 # A fast device needs less than these shares; on a slow one, all groups get some time.
 for group_share in products:12 int8:8 attention:10 networks:20 networks_f16:12 operators:20 models:35; do
   run_bundles best "${group_share%:*}" "$(share "${group_share#*:}")" '' "--verify-weights $timed"
@@ -213,9 +213,12 @@ for group in products int8 attention networks networks_f16 operators models; do
 done
 run_bundles base conformance "$(share 40)" $optional ''
 for group in conformance int8 attention products models; do
-  for feature in subgroups dotprod float16 coopmat; do
+  for feature in subgroups dotprod float16 coopmat coopmat-int8 coopmat-bf16; do
     if has_feature $feature; then
-      others=$(echo ",$optional," | sed "s/,$feature,/,/; s/^,//; s/,\$//")
+      case $feature in coopmat-*) needed='subgroups float16 coopmat' ;; coopmat) needed='subgroups float16' ;; *) needed= ;; esac
+      others=",$optional,"
+      for kept in $feature $needed; do others=$(echo "$others" | sed "s/,$kept,/,/"); done
+      others=$(echo "$others" | sed 's/^,//; s/,$//')
       run_bundles $feature $group "$(share 40)" "$others" ''
     fi
   done

@@ -180,8 +180,8 @@ TEST(Target, gpus_may_have_subgroups) {
   EXPECT_EQ(target->required_features, plain.required_features | QNL_SPIRV_SUBGROUPS);
   EXPECT_TRUE(runs_code_of(*target, plain));
   EXPECT_FALSE(runs_code_of(plain, *target));
-  EXPECT_THAT(optional_features(plain),
-              testing::ElementsAre("subgroups", "dotprod", "float16", "coopmat", "f16sums"));
+  EXPECT_THAT(optional_features(plain), testing::ElementsAre("subgroups", "dotprod", "float16", "coopmat",
+                                                             "coopmat-int8", "coopmat-bf16", "f16sums"));
   EXPECT_EQ(find_target("vulkan+subgroups/x86-64-v3")->name, "vulkan+subgroups/x86-64-v3");
 }
 

@@ -55,7 +55,7 @@ Expected<std::string> kernel_text(const std::string& form, const std::string& in
   QUERNEL_TRY(loop::Kernel kernel, loop::parse_kernel(input, file));
   QUERNEL_CHECK(loop::verify(kernel));
   EXPECT_EQ(loop::to_string(kernel), input) << "the input is not in printed form";
-  QUERNEL_CHECK(codegen::check_kernel(kernel));
+  QUERNEL_CHECK(codegen::check_kernel(kernel, &target));
   if (form == "llvm") return llvm_text(kernel, target);
   if (form == "c") return c_text(kernel, target);
   if (form == "glsl") return glsl_text(kernel, target);

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
+#include <set>
 
 #include "codegen/spirv/compile_shaders.h"
 #include "codegen/spirv/distribution.h"
@@ -321,7 +323,125 @@ TEST(Shaders, products_of_matrices_are_cooperative) {
   EXPECT_EQ(ops[4459], 1);
   Expected<codegen::ShaderImage> without = codegen::compile_shaders({kernel}, vulkan(), {});
   ASSERT_FALSE(without);
-  EXPECT_THAT(without.errors()[0].message, HasSubstr("products of matrices are for GPUs that have them"));
+  EXPECT_THAT(without.errors()[0].message,
+              HasSubstr("products of matrices of f16 are for GPUs that have them"));
+}
+
+// A kernel that fetches rows of `a` by `steps` and multiplies them by `w`, all of `dtype`.
+std::string matrices_of(const std::string& dtype, const std::string& sums, int steps) {
+  auto n = [](int number) { return std::to_string(number); };
+  const int pitch = steps + 16;
+  return "kernel @matrices {\n  buffer %x: " + dtype + "[8192] read binding 0\n  buffer %w: " + dtype +
+         "[8192] read binding 1\n  buffer %y: " + sums + "[4096] write binding 2\n  alloc %rows: " + dtype +
+         "[" + n(64 * pitch) + "] shared\n  alloc %tile: " + sums + "[4096] shared\n  alloc %s: " + sums +
+         "[4096] matrix\n  for j in serial(" + n(steps) + ") {\n    %rows[ramp(j, " + n(pitch) +
+         ", 64)] = %x[ramp(j, " + n(steps) + ", 64)]\n  }\n  multiply_matrices(64, 64, " + n(steps) +
+         ") %s += %rows[0, " + n(pitch) + ", 1] * %w[0, 1, " + n(steps) +
+         "]\n  store_matrix(64, 64) %tile[0, 64, 1] = %s\n  for m in serial(64) {\n    %y[ramp(m * 64, 1, "
+         "64)] "
+         "= %tile[ramp(m * 64, 1, 64)]\n  }\n}\n";
+}
+
+// The operands of each instruction of that number, after the first word.
+std::vector<std::vector<uint32_t>> instructions(const std::vector<uint32_t>& words, uint32_t op) {
+  std::vector<std::vector<uint32_t>> result;
+  for (size_t at = 5; at < words.size(); at += words[at] >> 16) {
+    const auto begin = words.begin() + static_cast<ptrdiff_t>(at);
+    if ((words[at] & 0xffff) == op)
+      result.emplace_back(begin + 1, begin + static_cast<ptrdiff_t>(words[at] >> 16));
+  }
+  return result;
+}
+
+struct MatrixDtype {
+  const char *dtype, *sums, *target;
+  int steps;
+  const char *a, *result;                // the types as SPIRV-Tools prints them
+  std::vector<uint32_t> component, sum;  // OpTypeInt (21) or OpTypeFloat (22) and its operands
+  size_t operands;                       // of OpCooperativeMatrixMulAddKHR
+  uint32_t signs;                        // the last one, of integers
+  uint64_t features;
+};
+
+TEST(Shaders, matrices_of_each_dtype) {
+  constexpr uint32_t kTypeInt = 21, kTypeFloat = 22, kTypeMatrix = 4456, kLoad = 4457, kMultiplyAdd = 4459,
+                     kCapability = 17;
+  constexpr uint64_t kMatrices = QNL_SPIRV_VULKAN_1_1 | QNL_SPIRV_SUBGROUPS | QNL_SPIRV_COOPMAT,
+                     kBytes = kMatrices | QNL_SPIRV_STORAGE_8 | QNL_SPIRV_INT8 | QNL_SPIRV_COOPMAT_INT8;
+  const MatrixDtype dtypes[] = {
+      {"f16",
+       "f32",
+       "vulkan+coopmat",
+       16,
+       "%half",
+       "%float",
+       {22, 16},
+       {22, 32},
+       5,
+       0,
+       kMatrices | QNL_SPIRV_STORAGE_16 | QNL_SPIRV_FLOAT16},
+      {"i8", "i32", "vulkan+coopmat-int8", 32, "%char", "%int", {21, 8, 1}, {21, 32, 1}, 6, 15, kBytes},
+      {"u8", "i32", "vulkan+coopmat-int8", 32, "%uchar", "%uint", {21, 8, 0}, {21, 32, 0}, 6, 0, kBytes},
+      {"bf16",
+       "f32",
+       "vulkan+coopmat-bf16",
+       16,
+       "%half",
+       "%float",
+       {22, 16, 0},
+       {22, 32},
+       5,
+       0,
+       kMatrices | QNL_SPIRV_STORAGE_16 | QNL_SPIRV_INT16 | QNL_SPIRV_COOPMAT_BF16},
+  };
+  for (const MatrixDtype& d : dtypes) {
+    SCOPED_TRACE(d.dtype);
+    const loop::Kernel kernel = kernel_of(matrices_of(d.dtype, d.sums, d.steps));
+    const Target target = *find_target(d.target);
+    Expected<codegen::Shader> shader = codegen::print_shader(kernel, target);
+    ASSERT_TRUE(shader) << to_string(shader.errors());
+    const bool is_byte = d.steps == 32;
+    EXPECT_EQ(shader->shared_bytes, 64 * (d.steps + 16) * (is_byte ? 1 : 2) + 4096 * 4);
+    Expected<codegen::ShaderImage> image = codegen::compile_shaders({kernel}, target, {});
+    ASSERT_TRUE(image) << to_string(image.errors());
+    EXPECT_EQ(image->features, d.features);
+    Expected<std::vector<uint32_t>> words = codegen::compile_glsl(shader->text, "matrices");
+    ASSERT_TRUE(words) << to_string(words.errors());
+    const std::string assembly = codegen::disassemble(*words), type = "OpTypeCooperativeMatrixNV ";
+    EXPECT_THAT(assembly, HasSubstr(type + d.a + " %uint_3 %qnl_rows %qnl_steps"));
+    EXPECT_THAT(assembly, HasSubstr(type + d.a + " %uint_3 %qnl_steps %qnl_columns"));
+    EXPECT_THAT(assembly, HasSubstr(type + d.result + " %uint_3 %qnl_rows %qnl_columns"));
+    std::map<uint32_t, std::vector<uint32_t>> numbers;  // types by id
+    for (uint32_t op : {kTypeInt, kTypeFloat})
+      for (const std::vector<uint32_t>& i : instructions(*words, op)) {
+        std::vector<uint32_t> of_type = {op};
+        of_type.insert(of_type.end(), i.begin() + 1, i.end());
+        for (const auto& [id, known] : numbers) EXPECT_NE(known, of_type) << "a type is declared twice";
+        numbers[i[0]] = of_type;
+      }
+    const std::vector<std::vector<uint32_t>> matrices = instructions(*words, kTypeMatrix);
+    ASSERT_EQ(matrices.size(), 3U);
+    for (const std::vector<uint32_t>& matrix : matrices) {
+      const std::vector<uint32_t>& component = numbers.at(matrix[1]);
+      EXPECT_TRUE(component == d.component || component == d.sum) << testing::PrintToString(component);
+    }
+    EXPECT_EQ(instructions(*words, kLoad).size(), 2U);
+    const std::vector<std::vector<uint32_t>> products = instructions(*words, kMultiplyAdd);
+    ASSERT_EQ(products.size(), 1U);
+    ASSERT_EQ(products[0].size(), d.operands);
+    if (is_byte) EXPECT_EQ(products[0].back(), d.signs);
+    std::set<uint32_t> capabilities;
+    for (const std::vector<uint32_t>& i : instructions(*words, kCapability)) capabilities.insert(i[0]);
+    EXPECT_EQ(capabilities.contains(5118), std::string(d.dtype) == "bf16");
+    // Each dtype is a feature.
+    for (const char* other : {"vulkan", "vulkan+coopmat"}) {
+      if (std::string(d.target) == other) continue;
+      Expected<codegen::ShaderImage> without = codegen::compile_shaders({kernel}, *find_target(other), {});
+      ASSERT_FALSE(without);
+      EXPECT_THAT(without.errors()[0].message, HasSubstr("products of matrices of " + std::string(d.dtype) +
+                                                         " are for GPUs that have them"));
+    }
+  }
 }
 
 TEST(Shaders, refuse_matrices_that_devices_cannot_share_out) {
@@ -337,6 +457,21 @@ TEST(Shaders, refuse_matrices_that_devices_cannot_share_out) {
             "kernel 'k' as a shader: a product of matrices of 64 x 64 x 8");
   EXPECT_EQ(refusal("100000000", "64, 64, 16", "16, 1"),
             "kernel 'k' as a shader: a matrix in a binding of more than 128 MiB");
+}
+
+TEST(Shaders, refuse_matrices_of_two_dtypes) {
+  const loop::Kernel kernel = kernel_of(R"(kernel @k {
+  buffer %w: f16[4096] read binding 0
+  buffer %x: i8[4096] read binding 1
+  alloc %s: f32[4096] matrix
+  alloc %t: i32[4096] matrix
+  multiply_matrices(64, 64, 16) %s += %w[0, 16, 1] * %w[0, 64, 1]
+  multiply_matrices(64, 64, 32) %t += %x[0, 32, 1] * %x[0, 64, 1]
+}
+)");
+  Expected<codegen::Shader> shader = codegen::print_shader(kernel, *find_target("vulkan+coopmat-int8"));
+  ASSERT_FALSE(shader);
+  EXPECT_EQ(shader.errors()[0].message, "kernel 'k' as a shader: products of matrices of f16 and of i8");
 }
 
 constexpr const char* kSum = R"(kernel @sum {

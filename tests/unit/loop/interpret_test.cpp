@@ -110,6 +110,29 @@ TEST(Interpret, matrices_are_multiplied_and_added) {
   EXPECT_EQ(values_of<float>(after[2]), (std::vector<float>{5, 14, 2 * 319, 2 * 646}));
 }
 
+TEST(Interpret, matrices_of_bytes_have_sums_of_32_bits) {
+  for (bool is_signed : {false, true}) {
+    std::string text = R"(kernel @k {
+  buffer %x: u8[4] read binding 0
+  buffer %w: u8[4] read binding 1
+  buffer %y: i32[4] write binding 2
+  alloc %s: i32[4] matrix
+  multiply_matrices(2, 2, 2) %s += %x[0, 2, 1] * %w[0, 2, 1]
+  store_matrix(2, 2) %y[0, 2, 1] = %s
+}
+)";
+    for (size_t at = 0; is_signed && (at = text.find("u8", at)) != std::string::npos;)
+      text.replace(at, 2, "i8");
+    Kernel kernel = parsed(text);
+    std::string error;
+    Bytes after = run(kernel, {{255, 2, 3, 128}, {200, 1, 1, 255}, bytes_of<int32_t>({0, 0, 0, 0})}, &error);
+    EXPECT_EQ(error, "");
+    const std::vector<int32_t> of_unsigned = {255 * 200 + 2, 255 + 2 * 255, 600 + 128, 3 + 128 * 255},
+                               of_signed = {56 + 2, -1 - 2, 3 * -56 - 128, 3 + 128};
+    EXPECT_EQ(values_of<int32_t>(after[2]), is_signed ? of_signed : of_unsigned);
+  }
+}
+
 TEST(Interpret, dot_adds_two_products_to_each_half_of_a_word) {
   Kernel kernel = parsed(R"(kernel @k {
   buffer %x: u8[8] read binding 0

@@ -60,11 +60,16 @@ constexpr const char* kMatrices = R"(kernel @k {
   buffer %x: f16[96] read binding 0
   buffer %w: f16[64] read binding 1
   buffer %y: f32[24] write binding 2
+  buffer %p: u8[48] read binding 3
+  buffer %z: i32[24] write binding 4
   alloc %s: f32[24] matrix
+  alloc %t: i32[24] matrix
   for i in serial(2) {
     multiply_matrices(6, 4, 8) %s += %x[i * 48, 8, 1] * %w[i * 32, 1, 8]
   }
   store_matrix(6, 4) %y[0, 1, 6] = %s
+  multiply_matrices(6, 4, 8) %t += %p[0, 8, 1] * %p[0, 4, 1]
+  store_matrix(6, 4) %z[0, 4, 1] = %t
 }
 )";
 

@@ -318,38 +318,82 @@ TEST(InterpretedKernels, two_rows_by_two_columns) {
   }
 }
 
-// Integers as floats, weights up to `most`, so that sums are exact in any order; `rows` by `columns`, or a window of 3 over
-// an image.
-std::string exact_products(const std::string& dtype, int rows, int columns, int steps, bool is_window,
-                           int most = 7) {
+struct ProductCase {
+  int rows, columns, steps;
+};
+
+// Small integers as floats, weights up to `most`, so that sums are exact in any order, or bytes; `rows` by `columns`, or a window of 3
+// over an image.
+std::string product_of(const ProductCase& c, bool is_window, const std::string& a_dtype,
+                       const std::string& b_dtype, int most = 7) {
+  const auto [rows, columns, steps] = c;
+  const bool is_float = a_dtype.find('f') != std::string::npos;
   auto n = [](int number) { return std::to_string(number); };
   const int lines = is_window ? rows + 2 : rows, places = is_window ? 3 : 1;
   const std::string image = "[" + n(lines) + "," + n(steps) + "]",
                     result = "[" + n(rows) + "," + n(columns) + "]",
                     weights = "[" + n(columns) + "," + n(places) + "," + n(steps) + "]";
-  std::string text = "graph @g(%x: i8" + image + ") {\n  %h = cast %x : f16" + image +
-                     "\n  %k = constant i8" + weights + " {";
-  for (int i = 0; i < columns * places * steps; ++i)
-    text += (i ? ", " : "") + n((i * 37 + i / 7) % (2 * most + 1) - most);
-  text += "}\n  %w = cast %k : " + dtype + weights + "\n  %s = contract %h, %w axes(m: " + n(rows) +
-          ", n: " + n(columns) + " | i: " + n(places) + ", k: " + n(steps) +
-          ") a[m + i, k] b[n, i, k] out[m, n] acc f32 unrounded : f32" + result;
-  return text + "\n  %y = neg %s : f32" + result + "\n  return y = %y\n}\n";
+  const std::string sums = is_float ? "f32" : "i32", stored = is_float ? "i8" : b_dtype;
+  std::string text = "graph @g(%x: " + (is_float ? "i8" : a_dtype) + image + ") {\n  %k = constant " +
+                     stored + weights + " {";
+  for (int i = 0; i < columns * places * steps; ++i) {
+    const int small = (i * 37 + i / 7) % (2 * most + 1) - most,
+              byte = i * 37 % 256 - (b_dtype == "i8" ? 128 : 0);
+    text += (i ? ", " : "") + n(is_float ? small : byte);
+  }
+  text += "}\n";
+  if (is_float) text += "  %w = cast %k : " + b_dtype + weights + "\n";
+  text += "  %h = " + (is_float ? "cast %x : " + a_dtype : "add %x, %x : " + a_dtype) + image +
+          "\n  %s = contract %h, " + (is_float ? "%w" : "%k") + " axes(m: " + n(rows) + ", n: " + n(columns) +
+          " | i: " + n(places) + ", k: " + n(steps) + ") a[m + i, k] b[n, i, k] out[m, n] acc " + sums +
+          (is_float ? " unrounded : " : " : ") + sums + result;
+  return text + "\n  %y = neg %s : " + sums + result + "\n  return y = %y\n}\n";
+}
+
+size_t products_of_matrices(const std::string& kernels, int steps) {
+  const std::string product = "multiply_matrices(64, 64, " + std::to_string(steps) + ") %sums";
+  size_t count = 0;
+  for (size_t at = 0; (at = kernels.find(product, at)) != std::string::npos; ++at) ++count;
+  return count;
 }
 
 // Tiles of 64 by 64 sums, of which rows and columns need not exist.
 TEST(InterpretedKernels, matrix_units) {
-  for (auto [rows, columns, steps] : {std::array{64, 64, 16}, {16, 32, 48}, {65, 70, 32}, {130, 200, 80}})
-    for (bool is_window : {false, true}) {
-      const std::string kernels =
-          expect_equal(exact_products("f16", rows, columns, steps, is_window), "vulkan+coopmat");
-      EXPECT_NE(kernels.find("multiply_matrices(64, 64, 16) %sums"), std::string::npos) << kernels;
+  for (auto [dtype, target] : {std::pair{"f16", "vulkan+coopmat"}, {"bf16", "vulkan+coopmat-bf16"}}) {
+    for (const ProductCase& c :
+         {ProductCase{64, 64, 16}, {16, 32, 48}, {65, 70, 32}, {128, 64, 32}, {130, 200, 80}})
+      for (bool is_window : {false, true}) {
+        const std::string kernels = expect_equal(product_of(c, is_window, dtype, dtype), target);
+        EXPECT_EQ(products_of_matrices(kernels, 16), 1U) << kernels;
+      }
+    // Few rows, few columns, and sums that end within a fetch.
+    for (const ProductCase& c : {ProductCase{15, 64, 64}, {64, 31, 64}, {64, 64, 40}}) {
+      const std::string kernels = expect_equal(product_of(c, false, dtype, dtype), target);
+      EXPECT_EQ(products_of_matrices(kernels, 16), 0U) << kernels;
     }
-  // Few rows, few columns, and sums that end within a fetch.
-  for (auto [rows, columns, steps] : {std::array{15, 64, 64}, {64, 31, 64}, {64, 64, 40}})
-    EXPECT_EQ(expect_equal(exact_products("f16", rows, columns, steps, false), "vulkan+coopmat")
-                  .find("multiply_matrices"),
-              std::string::npos);
+    // Another dtype is another feature's.
+    const std::string other = expect_equal(product_of({64, 64, 32}, false, dtype, dtype), "vulkan");
+    EXPECT_EQ(other.find("multiply_matrices"), std::string::npos) << other;
+  }
+}
+
+// Matrices of equal signs; bytes of a get the sign of b's. Zeros fill up sums that end within a fetch, if few are needed.
+TEST(InterpretedKernels, matrix_units_of_bytes) {
+  for (std::string a : {"i8", "u8"})
+    for (std::string b : {"i8", "u8"}) {
+      for (const ProductCase& c :
+           {ProductCase{64, 64, 32}, {16, 32, 96}, {65, 70, 64}, {128, 64, 64}, {130, 200, 24}, {70, 33, 60}})
+        for (bool is_window : {false, true}) {
+          const std::string kernels = expect_equal(product_of(c, is_window, a, b), "vulkan+coopmat-int8");
+          EXPECT_EQ(products_of_matrices(kernels, 32), 1U) << a << " by " << b << kernels;
+        }
+      for (const ProductCase& c : {ProductCase{15, 64, 64}, {64, 31, 64}, {64, 64, 40}}) {
+        const std::string kernels = expect_equal(product_of(c, false, a, b), "vulkan+coopmat-int8");
+        EXPECT_EQ(products_of_matrices(kernels, 32), 0U) << a << " by " << b << kernels;
+      }
+    }
+  const std::string other = expect_equal(product_of({64, 64, 32}, false, "i8", "i8"), "vulkan+coopmat");
+  EXPECT_EQ(other.find("multiply_matrices"), std::string::npos) << other;
 }
 
 // Packed columns of which a lane has several together, sums that are unrolled, and rows in shared memory, block by block: one,
@@ -361,20 +405,20 @@ TEST(InterpretedKernels, invocations_of_a_gpu) {
   Target large_halves = halves;
   large_halves.local_memory = true;
   large_halves.workgroup_memory = 48 << 10;
-  for (auto [rows, columns, steps] : {std::array{1, 600, 64},
-                                      {3, 256, 20},
-                                      {13, 130, 16},
-                                      {70, 300, 48},
-                                      {64, 64, 32},
-                                      {33, 520, 90},
-                                      {16, 128, 7}})
+  for (const ProductCase& c : {ProductCase{1, 600, 64},
+                               {3, 256, 20},
+                               {13, 130, 16},
+                               {70, 300, 48},
+                               {64, 64, 32},
+                               {33, 520, 90},
+                               {16, 128, 7}})
     for (bool is_window : {false, true}) {
-      const std::string floats = exact_products("f32", rows, columns, steps, is_window);
+      const std::string floats = product_of(c, is_window, "f32", "f32");
       expect_equal(floats, small);
       const std::string shared = expect_equal(floats, large);
-      if (rows >= 4 && steps >= 16) EXPECT_NE(shared.find("%shared_rows"), std::string::npos) << shared;
+      if (c.rows >= 4 && c.steps >= 16) EXPECT_NE(shared.find("%shared_rows"), std::string::npos) << shared;
       // 16 products of f16 up to 128 are exact.
-      const std::string text = exact_products("f16", rows, columns, steps, is_window, 1);
+      const std::string text = product_of(c, is_window, "f16", "f16", 1);
       EXPECT_NE(expect_equal(text, halves).find("%partial_"), std::string::npos);
       EXPECT_NE(expect_equal(text, large_halves).find("f16["), std::string::npos);
     }

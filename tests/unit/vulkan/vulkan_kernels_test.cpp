@@ -134,6 +134,31 @@ TEST_P(VulkanKernels, modules_that_are_wrong_are_refused) {
   for (uint32_t f16 : {9u, 4466u, 4467u})  // Float16, SignedZeroInfNanPreserve, RoundingModeRTE
     EXPECT_NE(refusal([&](auto* t, auto* k) { *word(t, k, 6) = f16; }).find("needs feature float16"),
               std::string::npos);
+  for (uint32_t bf16 : {5116u, 5118u})  // BFloat16TypeKHR, BFloat16CooperativeMatrixKHR
+    EXPECT_NE(refusal([&](auto* t, auto* k) { *word(t, k, 6) = bf16; }).find("needs feature coopmat-bf16"),
+              std::string::npos);
+  EXPECT_NE(refusal([&](auto* t, auto* k) { *word(t, k, 6) = 6022; }).find("needs feature coopmat,"),
+            std::string::npos);
+}
+
+// No capability says what matrices have.
+TEST_P(VulkanKernels, matrices_of_integers_are_a_feature) {
+  constexpr uint32_t kTypeInt = 21, kTypeMatrix = 4456;
+  // What follows the first integer type becomes the type of a matrix of such integers, of `length` words.
+  auto insert = [](qnl_spirv_table* t, qnl_spirv_kernel* k, uint32_t length) {
+    auto* word = reinterpret_cast<uint32_t*>(reinterpret_cast<char*>(t) + k->code_offset) + 5;
+    while ((*word & 0xFFFF) != kTypeInt) word += *word >> 16;
+    const uint32_t type = word[1];
+    word += *word >> 16;
+    word[0] = length << 16 | kTypeMatrix;
+    word[2] = type;
+  };
+  EXPECT_EQ(
+      refusal([&](auto* t, auto* k) { insert(t, k, 7); }),
+      "malformed code image: kernel 0: a matrix of integers needs feature coopmat-int8, which the table does "
+      "not name");
+  EXPECT_EQ(refusal([&](auto* t, auto* k) { insert(t, k, 6); }),
+            "malformed code image: kernel 0: its SPIR-V is malformed");
 }
 
 TEST_P(VulkanKernels, the_entry_point_is_checked) {
