@@ -1,4 +1,5 @@
 // The sum of a contraction's current tile where a workgroup shares the rows of a (shared_rows.h).
+#include "loop/rewrite.h"
 #include "lower/contract_lowering.h"
 
 namespace quernel::lower {

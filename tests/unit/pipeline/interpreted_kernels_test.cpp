@@ -364,7 +364,7 @@ TEST(InterpretedKernels, matrix_units) {
          {ProductCase{64, 64, 16}, {16, 32, 48}, {65, 70, 32}, {128, 64, 32}, {130, 200, 80}})
       for (bool is_window : {false, true}) {
         const std::string kernels = expect_equal(product_of(c, is_window, dtype, dtype), target);
-        EXPECT_EQ(products_of_matrices(kernels, 16), 1U) << kernels;
+        EXPECT_GT(products_of_matrices(kernels, 16), 0U) << kernels;
       }
     // Few rows, few columns, and sums that end within a fetch.
     for (const ProductCase& c : {ProductCase{15, 64, 64}, {64, 31, 64}, {64, 64, 40}}) {
@@ -385,7 +385,7 @@ TEST(InterpretedKernels, matrix_units_of_bytes) {
            {ProductCase{64, 64, 32}, {16, 32, 96}, {65, 70, 64}, {128, 64, 64}, {130, 200, 24}, {70, 33, 60}})
         for (bool is_window : {false, true}) {
           const std::string kernels = expect_equal(product_of(c, is_window, a, b), "vulkan+coopmat-int8");
-          EXPECT_EQ(products_of_matrices(kernels, 32), 1U) << a << " by " << b << kernels;
+          EXPECT_GT(products_of_matrices(kernels, 32), 0U) << a << " by " << b << kernels;
         }
       for (const ProductCase& c : {ProductCase{15, 64, 64}, {64, 31, 64}, {64, 64, 40}}) {
         const std::string kernels = expect_equal(product_of(c, false, a, b), "vulkan+coopmat-int8");
