@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "schedule/contraction/plan_contraction.h"
 #include "schedule/contraction/sliding_windows.h"
@@ -207,12 +208,25 @@ bool multiplies_matrices(const ContractionPlan& plan, DType a, DType b, DType ac
          plan.axes[plan.vector_axis].extent.estimate() >= kFewestColumns;
 }
 
+// Whether a kernel can bind b in one piece, with the zeros that fill up sums of bytes and what cancels a shift.
+bool binds_bytes(const ContractionPlan& plan) {
+  int64_t bytes =
+      panel_count(plan).estimate() * panel_rows(plan).estimate() * plan.panel_n() * int64_t{plan.dot};
+  for (int axis : plan.grid_axes)
+    if (!is_zero(plan.axes[axis].b)) bytes *= plan.axes[axis].extent.estimate();
+  return bytes <= Target::kBindingBytes;
+}
+
 // Matrix units take the place of int8 dot products. They multiply bytes of equal signs.
 void choose_matrices(ContractionPlan& plan, DType a, DType b, DType accumulator, const Target& target) {
   plan.matrices = multiplies_matrices(plan, a, b, accumulator, target);
   if (!plan.matrices || !is_byte(b)) return;
-  plan.dot = target.matrix_steps(b);
-  plan.dot_shift = a == b ? 0 : a == DType::kI8 ? 128 : -128;
+  const int dot = std::exchange(plan.dot, target.matrix_steps(b));
+  const int dot_shift = std::exchange(plan.dot_shift, a == b ? 0 : a == DType::kI8 ? 128 : -128);
+  if (binds_bytes(plan)) return;
+  plan.matrices = false;
+  plan.dot = dot;
+  plan.dot_shift = dot_shift;
 }
 
 // Steps of a sum that a workgroup fetches at a time: lanes take neighbours along its last axis.

@@ -80,6 +80,54 @@ TEST(PackedOperand, is_the_same_where_source_and_order_are) {
   EXPECT_FALSE(same_constant(constant, packed_of(different)));
 }
 
+// Bytes of a by `columns` rows of bytes of b.
+Schedule byte_product(int64_t columns, int64_t steps) {
+  const std::string n = std::to_string(columns), k = std::to_string(steps);
+  Expected<Graph> graph =
+      parse_graph("graph @g(%x: u8[16," + k + "]) {\n  %w = constant i8[" + n + "," + k +
+                  "] {-3 ...}\n  %y = contract %x, %w axes(m: 16, n: " + n + " | k: " + k +
+                  ") a[m, k] b[n, k] out[m, n] acc i32 : i32[16," + n + "]\n  return y = %y\n}\n");
+  if (!graph) ADD_FAILURE() << to_string(graph.errors());
+  Packings packings;
+  Expected<Schedule> schedule =
+      make_schedule(std::move(*graph), *find_target("vulkan+coopmat-int8"), packings, {});
+  if (!schedule) ADD_FAILURE() << to_string(schedule.errors());
+  return std::move(*schedule);
+}
+
+TEST(PackedOperand, steps_of_matrices_of_bytes_lie_together) {
+  constexpr int64_t kColumns = 70, kSteps = 40 * 3, kSide = 64, kDot = 32, kPanel = (1 + 4) * kSide * kDot;
+  const Schedule schedule = byte_product(kColumns, kSteps);
+  const ContractionPlan& plan = schedule.groups[0].contraction;
+  EXPECT_TRUE(plan.matrices);
+  EXPECT_EQ(plan.dot_shift, -128);
+  const Buffer& packed = schedule.buffers[static_cast<size_t>(schedule.groups[0].packed_buffers.at(0))];
+  const Bytes& bytes = packed.data.bytes;
+  EXPECT_EQ(packed.data.dtype, DType::kI8);
+  ASSERT_EQ(static_cast<int64_t>(bytes.size()), 2 * kPanel);
+  auto at = [&](int64_t i) { return static_cast<int8_t>(bytes.data()[i]); };
+  for (int64_t n = 0; n < 2 * kSide; ++n) {
+    const int64_t panel = n / kSide * kPanel, column = n % kSide;
+    uint32_t cancels = 0;
+    for (int64_t i = 0; i < 4; ++i)
+      cancels |= uint32_t{static_cast<uint8_t>(at(panel + i * kSide + column))} << (8 * i);
+    EXPECT_EQ(static_cast<int32_t>(cancels), n < kColumns ? 128 * -3 * kSteps : 0);
+    for (int64_t k = 0; k < 4 * kDot; ++k)
+      EXPECT_EQ(at(panel + ((1 + k / kDot) * kSide + column) * kDot + k % kDot),
+                n < kColumns && k < kSteps ? -3 : 0);
+  }
+}
+
+// A kernel binds at most 120 MiB; with what fills up short sums, fewer columns fit.
+TEST(PackedOperand, matrices_of_bytes_fit_a_binding) {
+  EXPECT_TRUE(byte_product(1000000, 64).groups[0].contraction.matrices);
+  const Schedule schedule = byte_product(1800000, 64);
+  const ContractionPlan& plan = schedule.groups[0].contraction;
+  EXPECT_FALSE(plan.matrices);
+  EXPECT_EQ(plan.dot, 4);
+  EXPECT_EQ(plan.dot_shift, 0);
+}
+
 TEST(PackedOperand, small_ones_are_packed_at_once) {
   const Tensor weights = random_tensor({16, 20}, 1);
   const Schedule schedule = product(weights, false);
