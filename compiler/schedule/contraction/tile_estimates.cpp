@@ -117,12 +117,6 @@ double halves_cycles(const ContractionPlan& plan, const Target& target, double m
                          (step.operations + step.loads + spilled) / kIssued});
 }
 
-// Loads of `v` vectors of b. An invocation of a GPU loads several of its columns at once: their bytes take half of the time.
-double loads_of_columns(const ContractionPlan& plan, double v) {
-  const double together = plan.groups_columns ? columns_of_lane(plan, plan.tile_v) : 1;
-  return std::ceil(v) * (1 + together) / (2 * together);
-}
-
 // Cycles of one step of a register tile's sum. Several limits lie close together and none is reached while
 // another is near, which a norm of high order says (fitted to tiles from 2x6 to 12x1 on Zen 5, within 4 %):
 // multiply-adds, loads, the latency of a multiply-add, and, where a panel outgrows L1, its bytes from L2.
@@ -140,7 +134,7 @@ double step_cycles(const ContractionPlan& plan, const Target& target, int m, dou
   double multiply_adds = m * v * dot_instructions(plan, target) / target.peak_fma_per_cycle;
   if (plan.blocks && !plan.widens_panels) multiply_adds += v * kWidening / target.peak_fma_per_cycle;
   const auto of_a = m / static_cast<double>(steps_at_once(plan, target));
-  double loads = plan.elementwise ? m * std::ceil(v) + std::ceil(v) : of_a + loads_of_columns(plan, v);
+  double loads = plan.elementwise ? m * std::ceil(v) + std::ceil(v) : of_a + std::ceil(v);
   if (sums_pairs(plan, target)) return multiply_adds + loads + 2 * (m + v) + 3.0 / kMostWordsAtOnce;
   // The loop takes three instructions; rows of a further apart than an offset reaches take one each.
   if (target.single_issue) return multiply_adds + loads + m / 2.0 + 3;
@@ -245,7 +239,7 @@ bool fits_registers(const ContractionPlan& plan, const Target& target, int m, in
 double invocation_step(const ContractionPlan& plan, const Target& target) {
   constexpr double kSharedVector = 4;  // neighbours in workgroup memory that one load brings
   double m = plan.tile_m, v = plan.tile_v, load = target.load_multiply_adds;
-  double loads = plan.elementwise ? load * (m * v + v) : load * loads_of_columns(plan, v);
+  double loads = plan.elementwise ? load * (m * v + v) : load * v;
   if (shares_rows(plan))
     loads += target.shared_load_multiply_adds * m / kSharedVector +
              (load + target.shared_load_multiply_adds) * m / plan.lanes +
