@@ -1,5 +1,5 @@
 // Code options: parts of `--target PRESET+OPTION` that say how code is made, not what the device has beyond the
-// preset: GCC's -mfloat-abi of Cortex-M, and f16 arithmetic of GPUs.
+// preset: GCC's -mfloat-abi of Cortex-M, f16 arithmetic of GPUs, and whether kernels ask for lines of memory ahead.
 #include <algorithm>
 
 #include "targets/target_files.h"
@@ -32,6 +32,9 @@ void add_f16(Target& t) {
   t.has_f16 = t.adds_f16 = true;
 }
 
+bool is_x86(const Target& t) { return t.arch == QNL_ARCH_X86_64; }
+void follow_streams(Target& t) { t.follows_streams = true; }
+
 struct CodeOption {
   std::string_view name;
   // Whether it changes anything of a target.
@@ -43,6 +46,7 @@ struct CodeOption {
 };
 
 constexpr CodeOption kOptions[] = {
+    {"noprefetch", is_x86, 0, {}, {}, follow_streams},
     {"f16sums", is_vulkan, 0, {}, {}, add_f16},
     {"nofp", is_cortex_m_with_fpu, QNL_ARM_MVE_INT, "vectors (Helium) lie in the registers of the FPU",
      "name cortex-m33+nofp, whose code runs on this core", remove_fpu},
@@ -70,7 +74,9 @@ Expected<bool> add_code_option(Target& target, std::string_view whole, std::stri
     return invalid_input("target '" + std::string(whole) + "': '" + target.name + "' cannot take '" +
                              std::string(name) + "': " + std::string(option->reason),
                          {}, std::string(option->hint));
-  target.name += "+" + std::string(name);
+  const std::string suffix = "+" + std::string(name);
+  if (target.name.ends_with(suffix)) return true;  // as "native" has it
+  target.name += suffix;
   option->apply(target);
   return true;
 }

@@ -32,6 +32,15 @@ std::string_view native_name() {
 #endif
 }
 
+// Zen 4, where kernels that ask for lines ahead take up to 1.3 times as long (schedule/contraction/plan_walk.cpp).
+bool follows_streams() {
+#if defined(__x86_64__)
+  return __builtin_cpu_is("amdfam19h") && __builtin_cpu_supports("x86-64-v4");
+#else
+  return false;
+#endif
+}
+
 std::string legal_names() {
   std::string text = "native";
   for (const Target& t : presets()) text += ", " + t.name;
@@ -46,8 +55,12 @@ Expected<Target> find_preset(std::string_view name) {
       return unsupported("target 'native': no preset describes this machine", {},
                          "name one of: " + legal_names());
   }
-  for (const Target& t : presets())
-    if (t.name == wanted) return t;
+  for (const Target& t : presets()) {
+    if (t.name != wanted) continue;
+    Target target = t;
+    if (name == "native" && follows_streams()) QUERNEL_CHECK(add_code_option(target, name, "noprefetch"));
+    return target;
+  }
 
   std::string_view nearest = "native";
   size_t best = edit_distance(name, nearest);

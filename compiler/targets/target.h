@@ -98,6 +98,11 @@ struct Target {
   // Caches lie between memory and the core, so that the order of accesses counts.
   bool has_caches() const { return !is_gpu() && !bare_metal; }
 
+  // Hardware prefetchers follow a stream from page to page: kernels need not ask for its lines (+noprefetch).
+  bool follows_streams = false;
+  // Whether kernels ask for lines of memory before they read them.
+  bool asks_ahead() const { return has_caches() && !follows_streams; }
+
   bool has_subgroups = false;  // GPUs: the invocations of a subgroup reduce their values without memory
   bool adds_f16 = false;       // GPUs: products of f16 are added in f16, a few at a time (+f16sums)
   // GPUs: matrix units multiply matrices of these dtypes (loop/ir.h, kMultiplyMatrices): floats with sums of f32, bytes of
@@ -152,7 +157,8 @@ struct Target {
 // Names of all presets, in the order of targets.def.
 std::vector<std::string_view> target_names();
 // Parses PRESET[+FEATURE]... [/PRESET[+FEATURE]...]: a preset with further features, for a GPU optionally
-// followed by its companion CPU. "native" is the best x86-64 preset that the current machine runs. An unknown
+// followed by its companion CPU. "native" is the best x86-64 preset that the current machine runs, with the code option
+// "noprefetch" where its prefetchers follow streams. An unknown
 // name is an error that lists the legal names and the nearest one.
 Expected<Target> find_target(std::string_view name);
 // Features and code options that may be added to the target's name.

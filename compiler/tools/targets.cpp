@@ -100,7 +100,8 @@ void print_text(const Target& target, bool native) {
 
 int run(bool json) {
   std::string native;
-  if (Expected<Target> target = find_target("native")) native = target->name;
+  if (Expected<Target> target = find_target("native"))
+    native = target->name.substr(0, target->name.find('+'));
   Json::Array list;
   for (std::string_view name : target_names()) {
     Expected<Target> target = find_target(name);

@@ -159,7 +159,7 @@ void choose_loops(StreamPlan& plan, const Target& target) {
   const int64_t unit = std::max<int64_t>(plan.keys_at_once, target.lanes(4));
   plan.block_keys =
       std::min((plan.keys + unit - 1) / unit * unit, target.memory_is_dear() ? kSmallBlock : kBlockKeys);
-  plan.prefetch_bytes = target.has_caches() ? kPrefetchBytes : 0;
+  plan.prefetch_bytes = target.asks_ahead() ? kPrefetchBytes : 0;
   if (!target.shares_work()) return;
   Dim cells = 1;
   for (const StreamPlan::Axis& axis : plan.grid) cells *= axis.extent;

@@ -50,7 +50,21 @@ TEST(Target, native_is_a_preset) {
   auto target = find_target("native");
   ASSERT_TRUE(target);
   auto names = target_names();
-  EXPECT_NE(std::find(names.begin(), names.end(), target->name), names.end());
+  const std::string preset = target->name.substr(0, target->name.find('+'));
+  EXPECT_NE(std::find(names.begin(), names.end(), preset), names.end()) << target->name;
+}
+
+TEST(Target, kernels_ask_ahead_unless_the_machine_follows_streams) {
+  const Target plain = *find_target("x86-64-v3"), option = *find_target("x86-64-v3+noprefetch");
+  EXPECT_TRUE(plain.asks_ahead());
+  EXPECT_FALSE(option.asks_ahead());
+  EXPECT_EQ(option.required_features, plain.required_features);
+  EXPECT_EQ(find_target("native+noprefetch")->name, find_target("native")->asks_ahead()
+                                                        ? find_target("native")->name + "+noprefetch"
+                                                        : find_target("native")->name);
+  EXPECT_FALSE(find_target("cortex-a76+noprefetch"));
+  EXPECT_FALSE(find_target("vulkan")->asks_ahead());
+  EXPECT_FALSE(find_target("cortex-m4")->asks_ahead());
 }
 
 TEST(Target, mistakes_get_suggestions) {
