@@ -117,8 +117,12 @@ TEST(DeviceProfile, rows_are_shared_only_where_memory_is_local) {
 // The next block is fetched while one is summed, and what was read before is overwritten behind the barrier that the next
 // block waits for.
 TEST(DeviceProfile, a_block_of_steps_has_one_barrier) {
-  const std::string text = compiled_text(kCases[0].text, kProfiles[0]);
-  EXPECT_EQ(count(text, "barrier();"), 3u) << text;  // of 37 steps: two blocks in a loop, and the last one
+  const char* product =
+      "graph @g(%x: f32[61,100], %w: f32[100,130]) {\n"
+      "  %y = contract %x, %w axes(m: 61, n: 130 | k: 100) a[m, k] b[k, n] out[m, n] acc f32 : f32[61,130]\n"
+      "  return y = %y\n}\n";
+  const std::string text = compiled_text(product, kProfiles[0]);
+  EXPECT_EQ(count(text, "barrier();"), 3u) << text;  // of seven blocks: two in a loop, and the last one
   const size_t loop = text.find("for (int pair");
   ASSERT_NE(loop, std::string::npos) << text;
   const size_t fetch = text.find("fetched", loop), first = text.find("barrier();", loop),
