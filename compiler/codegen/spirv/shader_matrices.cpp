@@ -74,8 +74,10 @@ void ShaderPrinter::find_matrices(const loop::StmtNode& s) {
     for (const loop::MatrixPlace* place : {&s.matrices->a, &s.matrices->b})
       if (place->buffer->scope != loop::Scope::kGlobal) narrow_shared_.insert(place->buffer.get());
   }
-  if (s.kind == StmtKind::kAlloc && target_.adds_f16 && s.buffer->dtype == DType::kF16)
-    adds_halves_ = narrow_shared_.insert(s.buffer.get()).second;
+  if (s.kind == StmtKind::kAlloc && target_.adds_f16 && s.buffer->dtype == DType::kF16) {
+    adds_halves_ = true;
+    narrow_shared_.insert(s.buffer.get());
+  }
   for (const loop::Stmt& child : s.body)
     if (child) find_matrices(*child);
 }
